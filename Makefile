@@ -1,0 +1,54 @@
+# What can be done with this repository? `make help` lists it.
+#
+# Every target sets up what it needs (scripts/setup.sh). Recipes longer than a few lines are in
+# scripts/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
+ARGS ?=
+
+.PHONY: help up test lint audit bench crds tools venv clean clean-cache
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## Start a whole cluster on this machine (ARGS="..." go to `machinist up`); Ctrl-C removes it
+	@scripts/up.sh $(ARGS)
+
+test: ## Lint, then run every test; prints the minutes of each stage
+	@scripts/test.sh
+
+lint: ## Check formatting, clippy, the layers of the crates, and cargo-deny's bans, licenses and sources
+	@scripts/setup.sh c rust deny
+	@scripts/lint.sh
+
+audit: ## Check the dependencies for published advisories (needs the network)
+	@scripts/setup.sh c rust deny
+	@scripts/audit.sh
+
+bench: ## Run machines from zero to Running and back, and print what it cost (ARGS="..." go to bench/run.sh)
+	@scripts/bench.sh $(ARGS)
+
+crds: ## Write deploy/crds anew from the types of crates/api
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-api --test api crds
+
+tools: ## Build the Go programs of the testbed into the user's cache folder
+	@scripts/setup.sh go
+	@scripts/with-environment.sh tools/build.sh kube
+	@scripts/with-environment.sh tools/build.sh kwok
+
+venv: ## Make the Python environment of the tests (.venv)
+	@scripts/setup.sh python
+	@scripts/venv.sh
+
+clean: ## Remove what was built in this checkout; the user's cache folder stays
+	@if [ -e .machinist/up.json ] && [ -x target/debug/machinist ]; then target/debug/machinist down; fi
+	@scripts/with-environment.sh cargo clean
+	@rm -rf .venv .machinist
+
+clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny
+	@scripts/clean-cache.sh

@@ -1,0 +1,23 @@
+//! What the objects on the wire look like: the types of every custom resource Machinist reads or
+//! writes, and every name (key, phase, condition, reason, event) as a constant.
+//!
+//! Nothing here decides or talks to a cluster. The CRDs in `deploy/crds` are generated from these
+//! types (`crd`), and a golden test holds them.
+
+pub mod condition;
+pub mod crd;
+pub mod names;
+pub mod openshift_config;
+pub mod provider_status;
+pub mod raw;
+
+mod machine;
+mod machineset;
+
+pub use condition::{Condition, ConditionSeverity, ConditionStatus};
+pub use machine::{
+    AuthoritativeApi, LastOperation, LifecycleHook, LifecycleHooks, Machine, MachineAddress,
+    MachineObjectMeta, MachineSpec, MachineStatus, NodeReference, ProviderSpec,
+};
+pub use machineset::{MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate};
+pub use raw::RawObject;

@@ -1,0 +1,155 @@
+//! Every name on the wire, in one place. They are a contract with existing manifests, alerts and
+//! scripts: changing one is a breaking change.
+
+/// The namespace that machine objects live in by default.
+pub const DEFAULT_NAMESPACE: &str = "openshift-machine-api";
+
+/// Finalizers.
+pub mod finalizer {
+    /// Held on a Machine while anything of it may exist in the cloud.
+    pub const MACHINE: &str = "machine.machine.openshift.io";
+}
+
+/// Labels.
+pub mod label {
+    /// The cluster id; required on every Machine.
+    pub const CLUSTER: &str = "machine.openshift.io/cluster-api-cluster";
+    /// The legacy cluster id, read where the other is absent.
+    pub const CLUSTER_LEGACY: &str = "sigs.k8s.io/cluster-api-cluster";
+    pub const MACHINE_ROLE: &str = "machine.openshift.io/cluster-api-machine-role";
+    pub const MACHINE_TYPE: &str = "machine.openshift.io/cluster-api-machine-type";
+    pub const MACHINE_SET: &str = "machine.openshift.io/cluster-api-machineset";
+    pub const REGION: &str = "machine.openshift.io/region";
+    pub const ZONE: &str = "machine.openshift.io/zone";
+    pub const INSTANCE_TYPE: &str = "machine.openshift.io/instance-type";
+    /// Present, with an empty value, on spot machines.
+    pub const INTERRUPTIBLE: &str = "machine.openshift.io/interruptible-instance";
+    pub const NODE_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+    pub const NODE_MASTER: &str = "node-role.kubernetes.io/master";
+}
+
+/// Annotations.
+pub mod annotation {
+    /// The cloud's own word for the instance's state; `Unknown` when the Machine is Failed.
+    pub const INSTANCE_STATE: &str = "machine.openshift.io/instance-state";
+    /// Presence skips the drain.
+    pub const EXCLUDE_NODE_DRAINING: &str = "machine.openshift.io/exclude-node-draining";
+    /// A value marks the Machine as first to go at scale-down.
+    pub const DELETE_MACHINE: &str = "machine.openshift.io/delete-machine";
+    /// The autoscaler's spelling of the same.
+    pub const CLUSTER_API_DELETE_MACHINE: &str = "machine.openshift.io/cluster-api-delete-machine";
+    /// On a Node: `<namespace>/<name>` of its Machine.
+    pub const MACHINE: &str = "machine.openshift.io/machine";
+}
+
+/// Phases of a Machine.
+pub mod phase {
+    pub const PROVISIONING: &str = "Provisioning";
+    pub const PROVISIONED: &str = "Provisioned";
+    pub const RUNNING: &str = "Running";
+    pub const DELETING: &str = "Deleting";
+    pub const FAILED: &str = "Failed";
+}
+
+/// Condition types.
+pub mod condition_type {
+    pub const DRAINABLE: &str = "Drainable";
+    pub const DRAINED: &str = "Drained";
+    pub const INSTANCE_EXISTS: &str = "InstanceExists";
+    pub const PAUSED: &str = "Paused";
+    pub const TERMINABLE: &str = "Terminable";
+    /// On a MachineSet: False with the reason when it cannot create or delete Machines (D24).
+    pub const SCALING: &str = "Scaling";
+    /// Inside AWSMachineProviderStatus, in `meta/v1` shape.
+    pub const MACHINE_CREATION: &str = "MachineCreation";
+}
+
+/// Condition reasons.
+pub mod reason {
+    pub const ERROR_CHECKING_PROVIDER: &str = "ErrorCheckingProvider";
+    pub const INSTANCE_MISSING: &str = "InstanceMissing";
+    pub const INSTANCE_NOT_CREATED: &str = "InstanceNotCreated";
+    pub const HOOK_PRESENT: &str = "HookPresent";
+    pub const DRAIN_ERROR: &str = "DrainError";
+    pub const DRAINING: &str = "Draining";
+    pub const AUTHORITATIVE_API_NOT_MACHINE_API: &str = "AuthoritativeAPINotMachineAPI";
+    pub const AUTHORITATIVE_API_MACHINE_API: &str = "AuthoritativeAPIMachineAPI";
+    pub const MACHINE_CREATION_SUCCEEDED: &str = "MachineCreationSucceeded";
+    pub const MACHINE_CREATION_FAILED: &str = "MachineCreationFailed";
+    /// The object itself is wrong; the message names the field.
+    pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
+    pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
+    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
+    pub const UNAUTHORIZED: &str = "Unauthorized";
+    pub const THROTTLED: &str = "Throttled";
+    pub const PROVIDER_ERROR: &str = "ProviderError";
+    pub const CREATING_FAILED: &str = "CreatingMachinesFailed";
+    pub const DELETING_FAILED: &str = "DeletingMachinesFailed";
+    pub const AS_DESIRED: &str = "AsDesired";
+}
+
+/// `status.errorReason` values.
+pub mod error_reason {
+    pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
+    pub const CREATE_ERROR: &str = "CreateError";
+    pub const UPDATE_ERROR: &str = "UpdateError";
+    pub const DELETE_ERROR: &str = "DeleteError";
+    pub const INSUFFICIENT_RESOURCES: &str = "InsufficientResources";
+    pub const UNSUPPORTED_CHANGE: &str = "UnsupportedChange";
+    pub const JOIN_CLUSTER_TIMEOUT: &str = "JoinClusterTimeoutError";
+    pub const IP_ADDRESS_INVALID: &str = "IPAddressInvalid";
+}
+
+/// Event reasons.
+pub mod event {
+    pub const CREATE: &str = "Create";
+    pub const UPDATE: &str = "Update";
+    pub const DELETE: &str = "Delete";
+    pub const FAILED_CREATE: &str = "FailedCreate";
+    pub const FAILED_UPDATE: &str = "FailedUpdate";
+    pub const FAILED_DELETE: &str = "FailedDelete";
+    pub const FAILED_VALIDATE: &str = "FailedValidate";
+    pub const DRAIN_SKIPPED: &str = "DrainSkipped";
+    pub const DRAIN_BLOCKED: &str = "DrainBlocked";
+    pub const DRAIN_PROCEEDS: &str = "DrainProceeds";
+    pub const DRAIN_REQUEUED: &str = "DrainRequeued";
+    pub const DRAIN_SUCCEEDED: &str = "DrainSucceeded";
+    pub const DELETED: &str = "Deleted";
+    pub const RECONCILE_ERROR: &str = "ReconcileError";
+    pub const SUCCESSFUL_CREATE: &str = "SuccessfulCreate";
+    pub const SUCCESSFUL_DELETE: &str = "SuccessfulDelete";
+}
+
+/// Leader-election leases. One process holds them all, so that an old controller and ours never
+/// run together.
+pub mod lease {
+    pub const OPERATOR: &str = "machine-api-operator";
+    pub const MACHINE_SET: &str = "cluster-api-provider-machineset-leader";
+    pub const NODE_LINK: &str = "cluster-api-provider-nodelink-leader";
+    pub const HEALTH_CHECK: &str = "cluster-api-provider-healthcheck-leader";
+    pub const AWS: &str = "cluster-api-provider-aws-leader";
+    pub const ALL: [&str; 5] = [OPERATOR, MACHINE_SET, NODE_LINK, HEALTH_CHECK, AWS];
+}
+
+/// Tags on cloud instances.
+pub mod tag {
+    /// `kubernetes.io/cluster/<cluster id>` = `owned`.
+    pub const CLUSTER_PREFIX: &str = "kubernetes.io/cluster/";
+    pub const OWNED: &str = "owned";
+    pub const NAME: &str = "Name";
+    /// The Machine's uid: what ties an instance to one Machine for ever.
+    pub const MACHINE_UID: &str = "machinist.dev/machine-uid";
+
+    pub fn cluster(cluster_id: &str) -> String {
+        format!("{CLUSTER_PREFIX}{cluster_id}")
+    }
+}
+
+/// Keys in secrets.
+pub mod secret_key {
+    pub const USER_DATA: &str = "userData";
+    pub const AWS_ACCESS_KEY_ID: &str = "aws_access_key_id";
+    pub const AWS_SECRET_ACCESS_KEY: &str = "aws_secret_access_key";
+    /// A shared-config INI file.
+    pub const AWS_CREDENTIALS: &str = "credentials";
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Runs lint and every test, with all set-up, on a bare machine, without a terminal; says at the end
+# how many minutes each stage took.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+. scripts/go-programs.sh
+exec </dev/null
+
+names=()
+seconds=()
+verdict="ok"
+
+# stage NAME COMMAND...: runs the command and notes how long it took; the first failure ends the run.
+stage() {
+  local name="$1" begin=$SECONDS result=0
+  shift
+  echo "== $name" >&2
+  "$@" || result=$?
+  names+=("$name")
+  seconds+=($((SECONDS - begin)))
+  if [ "$result" -ne 0 ]; then
+    verdict="FAILED in stage \"$name\" (exit code $result)"
+    exit 1
+  fi
+}
+
+finish() {
+  local index
+  stop_go_programs
+  {
+    echo
+    printf '%-36s %8s\n' stage minutes
+    for index in "${!names[@]}"; do print_row "${names[$index]}" "${seconds[$index]}"; done
+    print_row "all" "$SECONDS"
+    echo "make test: $verdict"
+  } >&2
+}
+print_row() { printf '%-36s %6d.%d\n' "$1" $(($2 / 60)) $(($2 % 60 / 6)); }
+
+trap finish EXIT
+trap 'verdict="interrupted"; exit 130' INT
+trap 'verdict="interrupted"; exit 143' TERM
+
+stage "set-up: packages, Rust, Go" scripts/setup.sh c rust go python
+. scripts/environment.sh
+# Go compiles in the background all the while; cargo's builds follow one another.
+start_go_programs
+stage "set-up: Python environment" scripts/venv.sh
+stage "set-up: cargo-deny" scripts/setup.sh deny
+stage "lint" scripts/lint.sh
+stage "build" cargo build --locked --workspace --all-targets
+stage "Go programs (what was left of them)" wait_for_go_programs
+
+export MACHINIST_VENV="$venv"
+export MACHINIST_BIN="$target/debug/machinist"
+export MACHINIST_OPERATOR="$target/debug/machinist-operator"
+stage "unit and integration tests" cargo test --locked --workspace
+stage "boto3" crates/testbed/tests/boto3/run.sh "$target/debug/examples/cloud" "$venv"
+stage "no process left behind" scripts/leftovers.sh $$

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds what `machinist up` needs, then becomes it. The arguments are its arguments.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+
+scripts/setup.sh c rust go
+. scripts/environment.sh
+
+# A person who watches wants to see it move.
+if [ -t 2 ]; then export MACHINIST_PROGRESS_SECONDS="${MACHINIST_PROGRESS_SECONDS:-10}"; fi
+. scripts/go-programs.sh
+trap stop_go_programs EXIT
+start_go_programs
+cargo build --locked --package machinist-cli --package machinist-operator
+wait_for_go_programs
+trap - EXIT
+exec "$target/debug/machinist" up "$@"
