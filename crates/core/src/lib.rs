@@ -1,0 +1,21 @@
+//! The decisions: pure functions from what is observed to what to do and what to say.
+//!
+//! Nothing here reads a clock, a network, the environment or a source of randomness (Rule 1), and
+//! no answer depends on the order of a hash map (Rule 2). The operator, the command line and the
+//! simulator call the same functions, so what is shown is what happens.
+//!
+//! Each domain is a folder with the same files: `observed.rs` (only what the decision needs),
+//! `decide.rs` (one public `decide`), `tests.rs`.
+
+pub mod cloud;
+pub mod decision;
+pub mod drain;
+pub mod lease;
+pub mod machine;
+pub mod machineset;
+pub mod merge_patch;
+pub mod node;
+pub mod nodelink;
+pub mod pause;
+pub mod providerspec;
+pub mod selector;

@@ -1,0 +1,187 @@
+//! What to do for a Machine that is being deleted: wait for the drain and the hooks, terminate,
+//! wait until nothing is left, then let go.
+
+use jiff::Timestamp;
+use machinist_api::{
+    Machine, condition,
+    names::{condition_type, event, phase, reason},
+};
+
+use super::{
+    decide::{Action, MachineDecision, settle},
+    observed::{
+        CloudKnowledge, Identity, Observed, Policy, has_finalizer, may_have_instance,
+        provider_status,
+    },
+    status::{StatusDraft, go_list},
+};
+use crate::{
+    cloud::{Instance, InstanceState},
+    decision::{Announcement, Wait},
+    node,
+};
+
+pub(super) fn decide(
+    observed: &Observed<'_>,
+    mut draft: StatusDraft,
+    policy: &Policy,
+    now: Timestamp,
+) -> MachineDecision {
+    let machine = observed.machine;
+    draft.set_phase(phase::DELETING);
+    if !has_finalizer(machine) {
+        return settle(machine, draft);
+    }
+    let drained = condition::find(&draft.status.conditions, condition_type::DRAINED).cloned();
+    if !condition::is_true(&draft.status.conditions, condition_type::DRAINED) {
+        let message = drained
+            .and_then(|condition| condition.message)
+            .unwrap_or_else(|| "waiting for the node to be drained".to_owned());
+        return waiting(machine, draft, reason::DRAINING, message);
+    }
+    let hooks = machine.spec.lifecycle_hooks.clone().unwrap_or_default().pre_terminate;
+    if !hooks.is_empty() {
+        let message = format!("Terminate operation currently blocked by: {}", go_list(&hooks));
+        return waiting(machine, draft, reason::HOOK_PRESENT, message);
+    }
+    if !may_have_instance(machine) && !is_anything_seen(observed) {
+        // No intent was ever stored, so nothing was launched: neither cloud nor credentials are
+        // needed to let go.
+        return let_go(observed, draft);
+    }
+    match &observed.cloud {
+        CloudKnowledge::Loading => waiting(
+            machine,
+            draft,
+            reason::ERROR_CHECKING_PROVIDER,
+            "waiting for the first answer of the cloud",
+        ),
+        CloudKnowledge::Unknown(failure) => {
+            let message = format!("Failed to check if machine exists: {}", failure.message);
+            draft.instance_unknown(reason::ERROR_CHECKING_PROVIDER, &message);
+            let mut decision = waiting(machine, draft, failure.class.as_str(), message.clone());
+            decision.announcements.push(Announcement::warning(event::FAILED_DELETE, message));
+            decision
+        }
+        CloudKnowledge::Known(instances) => {
+            terminate_what_is_left(observed, instances, draft, policy, now)
+        }
+    }
+}
+
+fn terminate_what_is_left(
+    observed: &Observed<'_>,
+    instances: &[Instance],
+    mut draft: StatusDraft,
+    policy: &Policy,
+    now: Timestamp,
+) -> MachineDecision {
+    let machine = observed.machine;
+    let identity = Identity::of(machine);
+    let mut left: Vec<&Instance> =
+        instances.iter().filter(|one| is_ours(one, &identity) && one.state.is_live()).collect();
+    left.sort_by(|one, other| one.id.cmp(&other.id));
+
+    let stored = instances.iter().find(|one| Some(&one.id) == identity.instance_id.as_ref());
+    if let Some(instance) = stored.filter(|one| is_ours(one, &identity)) {
+        draft.provider.instance_state = Some(instance.state.as_str().to_owned());
+    }
+    // One effect in a pass: the next follows when this one is seen.
+    let next = left.iter().find(|one| one.state != InstanceState::ShuttingDown);
+    if let Some(instance) = next {
+        let mut decision = waiting(
+            machine,
+            draft,
+            "Terminating",
+            format!("instance {} is being terminated", instance.id),
+        );
+        decision.actions.push(Action::Terminate { id: instance.id.clone() });
+        return decision;
+    }
+    if let Some(instance) = left.first() {
+        let message = format!("instance {} is shutting down", instance.id);
+        return waiting(machine, draft, "Terminating", message);
+    }
+    if let Some(until) = launch_may_still_appear(machine, &identity, instances, policy, now) {
+        let mut decision = waiting(
+            machine,
+            draft,
+            "LaunchUnresolved",
+            "a launch was begun and its result is not known; waiting until it would be visible",
+        );
+        decision.recheck_by(until);
+        return decision;
+    }
+    let_go(observed, draft)
+}
+
+/// What carries the uid is ours, even where the Machine's own record of it was lost.
+fn is_anything_seen(observed: &Observed<'_>) -> bool {
+    let identity = Identity::of(observed.machine);
+    match &observed.cloud {
+        CloudKnowledge::Known(instances) => instances.iter().any(|one| is_ours(one, &identity)),
+        CloudKnowledge::Loading | CloudKnowledge::Unknown(_) => false,
+    }
+}
+
+/// An instance is ours by the uid tag, or by the stored id when nobody else's uid is on it and the
+/// cluster owns it (an instance that another controller made).
+fn is_ours(instance: &Instance, identity: &Identity) -> bool {
+    match instance.machine_uid() {
+        Some(uid) => uid == identity.machine_uid,
+        None => {
+            Some(&instance.id) == identity.instance_id.as_ref()
+                && instance.is_owned_by_cluster(identity.cluster_id.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// An intent without an instance: a launch may have happened just before the deletion, and its
+/// instance may not be visible yet. Until when to go on looking.
+fn launch_may_still_appear(
+    machine: &Machine,
+    identity: &Identity,
+    instances: &[Instance],
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let has_intent = provider_status(machine).launch.is_some();
+    let is_resolved = identity.instance_id.is_some()
+        || instances.iter().any(|instance| is_ours(instance, identity));
+    if !has_intent || is_resolved {
+        return None;
+    }
+    let deleted_at = machine.metadata.deletion_timestamp.as_ref()?.0;
+    deleted_at.checked_add(policy.launch_visibility).ok().filter(|until| *until > now)
+}
+
+/// Nothing is left in the cloud: the Node goes, then the finalizer (Rules 4 and 6).
+fn let_go(observed: &Observed<'_>, draft: StatusDraft) -> MachineDecision {
+    let machine = observed.machine;
+    let mut decision = settle(machine, draft);
+    // What is published now would be gone in the next instant.
+    decision.status = machine.status.clone().unwrap_or_default();
+    if let Some(node) = observed.node.one() {
+        decision.actions.push(Action::DeleteNode {
+            name: node::name(node).to_owned(),
+            uid: node::uid(node).to_owned(),
+        });
+    }
+    decision.actions.push(Action::RemoveFinalizer);
+    decision.announcements.push(Announcement::normal(
+        event::DELETE,
+        format!("Deleted machine {}", machine.metadata.name.as_deref().unwrap_or_default()),
+    ));
+    decision
+}
+
+fn waiting(
+    machine: &Machine,
+    draft: StatusDraft,
+    reason: &'static str,
+    message: impl Into<String>,
+) -> MachineDecision {
+    let mut decision = settle(machine, draft);
+    decision.waiting.push(Wait::on(reason, message));
+    decision
+}

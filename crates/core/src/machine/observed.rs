@@ -1,0 +1,142 @@
+//! What must be known to decide about one Machine.
+
+use jiff::SignedDuration;
+use machinist_api::{
+    Machine,
+    names::{finalizer, label},
+    provider_status::ProviderStatus,
+};
+
+use crate::{
+    cloud::{CloudFailure, Instance, InstanceId},
+    decision::FieldError,
+    nodelink::NodeMatch,
+    providerspec::{self, ProviderSpecFacts},
+};
+
+/// One Machine, its instance and its Node.
+pub struct Observed<'a> {
+    pub machine: &'a Machine,
+    pub cloud: CloudKnowledge,
+    pub node: NodeMatch<'a>,
+    /// Whether the pool that owns the Machine is being deleted: then nothing is launched.
+    pub owner_is_deleting: bool,
+    /// What the provider's checks said of a launch; only asked when a launch is wanted.
+    pub launch_check: Option<Result<(), CloudFailure>>,
+}
+
+/// What the cloud is known to hold for one Machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CloudKnowledge {
+    /// No answer yet since start; an event follows when there is one.
+    Loading,
+    /// The cloud could not be asked. Says nothing about the instance (Rule 9).
+    Unknown(CloudFailure),
+    /// Every instance that carries the Machine's uid or is bound to it by id.
+    Known(Vec<Instance>),
+}
+
+/// How far away in time an answer of the cloud can be from the truth.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// How long after a launch the instance may still be invisible to reads.
+    pub launch_visibility: SignedDuration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        // EC2 promises no bound; minutes were seen, seconds are usual. Twice as long only delays
+        // the deletion of a Machine whose launch was interrupted.
+        Self { launch_visibility: SignedDuration::from_secs(60) }
+    }
+}
+
+/// What the Machine itself says about who it is in the cloud.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    pub machine_uid: String,
+    pub cluster_id: Option<String>,
+    /// The one instance of this Machine, once known.
+    pub instance_id: Option<InstanceId>,
+    /// The tokens with which a launch may have happened.
+    pub client_tokens: Vec<String>,
+}
+
+impl Identity {
+    pub fn of(machine: &Machine) -> Self {
+        let provider_status = provider_status(machine);
+        let stored = provider_status.instance_id.filter(|id| !id.is_empty()).map(InstanceId);
+        let from_provider_id =
+            machine.spec.provider_id.as_deref().and_then(InstanceId::from_provider_id);
+        let uid = machine.metadata.uid.clone().unwrap_or_default();
+        let tokens = provider_status.launch.map_or_else(Vec::new, |intent| {
+            (1..=intent.attempt).map(|attempt| client_token(&uid, attempt)).collect()
+        });
+        Self {
+            machine_uid: uid,
+            cluster_id: cluster_id(machine).map(str::to_owned),
+            instance_id: stored.or(from_provider_id),
+            client_tokens: tokens,
+        }
+    }
+}
+
+/// The token of a launch: the same Machine and attempt give the same token for ever, so that a
+/// repeated call, by us or by another leader, cannot double anything (Rule 5).
+pub fn client_token(machine_uid: &str, attempt: u32) -> String {
+    format!("{machine_uid}-{attempt}")
+}
+
+/// The stored provider status; one that does not parse reads as empty and is never overwritten
+/// blindly, because `instance_id` falls back to the providerID.
+pub fn provider_status(machine: &Machine) -> ProviderStatus {
+    machine
+        .status
+        .as_ref()
+        .and_then(|status| status.provider_status.as_ref())
+        .and_then(|raw| raw.parse().ok())
+        .unwrap_or_default()
+}
+
+pub fn cluster_id(machine: &Machine) -> Option<&str> {
+    let labels = machine.metadata.labels.as_ref()?;
+    [label::CLUSTER, label::CLUSTER_LEGACY]
+        .iter()
+        .find_map(|key| labels.get(*key))
+        .map(String::as_str)
+        .filter(|id| !id.is_empty())
+}
+
+pub fn is_deleting(machine: &Machine) -> bool {
+    machine.metadata.deletion_timestamp.is_some()
+}
+
+pub fn has_finalizer(machine: &Machine) -> bool {
+    machine.metadata.finalizers.iter().flatten().any(|name| name == finalizer::MACHINE)
+}
+
+/// Whether anything may ever have been launched for this Machine. While it is false, deletion
+/// needs neither cloud nor credentials.
+pub fn may_have_instance(machine: &Machine) -> bool {
+    let provider_status = provider_status(machine);
+    provider_status.instance_id.is_some_and(|id| !id.is_empty())
+        || provider_status.launch.is_some()
+        || is_provisioned(machine)
+}
+
+/// The contract's word: addresses or a providerID are there.
+pub fn is_provisioned(machine: &Machine) -> bool {
+    machine.spec.provider_id.as_deref().is_some_and(|id| !id.is_empty())
+        || machine.status.as_ref().is_some_and(|status| !status.addresses.is_empty())
+}
+
+/// What a Machine must have before anything can be done for it.
+pub fn validate(machine: &Machine) -> Result<ProviderSpecFacts, FieldError> {
+    if cluster_id(machine).is_none() {
+        return Err(FieldError::new(
+            format!("metadata.labels[{}]", label::CLUSTER),
+            "Required value: the label must name the cluster",
+        ));
+    }
+    providerspec::read(&machine.spec.provider_spec)
+}

@@ -1,0 +1,10 @@
+//! How many Machines a pool has: which belong to it, which are made, which go first.
+
+pub mod decide;
+pub mod delete_order;
+pub mod observed;
+#[cfg(test)]
+mod tests;
+
+pub use decide::{Action, MachineSetDecision, decide};
+pub use observed::{Observed, validate};

@@ -1,0 +1,77 @@
+//! Which JSON merge patch (RFC 7386) turns one value into another. Writing only the difference
+//! leaves fields alone that we do not know, and an empty difference is no write at all (Rule 11).
+
+use serde_json::{Map, Value};
+
+/// The smallest merge patch from `before` to `after`; `None` when they are equal.
+pub fn between(before: &Value, after: &Value) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return Some(after.clone());
+    };
+    let mut patch = Map::new();
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    for (key, new) in after {
+        let difference = match before.get(key) {
+            Some(old) => between(old, new),
+            None => Some(new.clone()),
+        };
+        if let Some(difference) = difference {
+            patch.insert(key.clone(), difference);
+        }
+    }
+    Some(Value::Object(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// RFC 7386, section 2, word for word.
+    fn apply(target: Value, patch: &Value) -> Value {
+        let Value::Object(patch) = patch else { return patch.clone() };
+        let mut target = match target {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        for (key, value) in patch {
+            if value.is_null() {
+                target.remove(key);
+            } else {
+                let old = target.remove(key).unwrap_or(Value::Null);
+                target.insert(key.clone(), apply(old, value));
+            }
+        }
+        Value::Object(target)
+    }
+
+    fn any_object() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            any::<i32>().prop_map(Value::from),
+            "[a-c]{0,2}".prop_map(Value::from),
+            Just(json!([1, 2])),
+        ];
+        let tree = leaf.prop_recursive(3, 16, 4, |inner| {
+            proptest::collection::btree_map("[a-d]", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect()))
+        });
+        proptest::collection::btree_map("[a-d]", tree, 0..4)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn applying_the_patch_gives_the_target(before in any_object(), after in any_object()) {
+            match between(&before, &after) {
+                None => prop_assert_eq!(before, after),
+                Some(patch) => prop_assert_eq!(apply(before, &patch), after),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+use k8s_openapi::api::core::v1::Node;
+use machinist_api::Machine;
+use serde_json::json;
+
+use super::{NodeMatch, Observed, decide, node_of};
+
+fn node(name: &str, provider_id: Option<&str>, ip: &str) -> Node {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": format!("uid-{name}")},
+        "spec": {"providerID": provider_id},
+        "status": {"addresses": [{"type": "InternalIP", "address": ip}]},
+    }))
+    .unwrap()
+}
+
+fn machine(provider_id: Option<&str>, ip: Option<&str>) -> Machine {
+    let addresses: Vec<_> =
+        ip.into_iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
+    serde_json::from_value(json!({
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "Machine",
+        "metadata": {"name": "m", "namespace": "ns"},
+        "spec": {"providerID": provider_id, "providerSpec": {}},
+        "status": {"addresses": addresses},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn provider_id_beats_address() {
+    let nodes = [node("a", Some("aws:///z/i-1"), "10.0.0.1"), node("b", None, "10.0.0.2")];
+    let found = node_of(&machine(Some("aws:///z/i-1"), Some("10.0.0.2")), &nodes);
+    assert_eq!(found, NodeMatch::One(&nodes[0]));
+}
+
+#[test]
+fn address_links_a_node_without_provider_id() {
+    let nodes = [node("b", None, "10.0.0.2")];
+    let found = node_of(&machine(Some("aws:///z/i-1"), Some("10.0.0.2")), &nodes);
+    assert_eq!(found, NodeMatch::One(&nodes[0]));
+}
+
+#[test]
+fn a_reused_address_does_not_link_another_instance() {
+    let nodes = [node("b", Some("aws:///z/i-2"), "10.0.0.2")];
+    let found = node_of(&machine(Some("aws:///z/i-1"), Some("10.0.0.2")), &nodes);
+    assert_eq!(found, NodeMatch::None);
+}
+
+#[test]
+fn two_nodes_with_the_same_id_link_nobody() {
+    let nodes = [node("a", Some("aws:///z/i-1"), "1"), node("b", Some("aws:///z/i-1"), "2")];
+    let found = node_of(&machine(Some("aws:///z/i-1"), None), &nodes);
+    assert_eq!(found, NodeMatch::Ambiguous(vec!["a".into(), "b".into()]));
+}
+
+#[test]
+fn labels_annotations_and_taints_are_added_once() {
+    let mut machine = machine(Some("aws:///z/i-1"), None);
+    machine.spec.metadata = Some(
+        serde_json::from_value(json!({"labels": {"tier": "web"}, "annotations": {"a": "b"}}))
+            .unwrap(),
+    );
+    machine.spec.taints = Some(
+        serde_json::from_value(json!([{"key": "k", "effect": "NoSchedule", "value": "v"}]))
+            .unwrap(),
+    );
+    let mut node = node("a", Some("aws:///z/i-1"), "1");
+    node.spec.as_mut().unwrap().taints =
+        Some(serde_json::from_value(json!([{"key": "foreign", "effect": "NoExecute"}])).unwrap());
+
+    let decision = decide(&Observed { node: &node, machines: vec![&machine] });
+    let [change] = decision.actions.as_slice() else { panic!("one change: {decision:?}") };
+    assert_eq!(change.labels["tier"], "web");
+    assert_eq!(change.annotations["machine.openshift.io/machine"], "ns/m");
+    assert_eq!(change.taints.as_ref().unwrap().len(), 2);
+
+    node.metadata.labels = Some(change.labels.clone());
+    node.metadata.annotations = Some(change.annotations.clone());
+    node.spec.as_mut().unwrap().taints = change.taints.clone();
+    assert!(decide(&Observed { node: &node, machines: vec![&machine] }).actions.is_empty());
+}
+
+#[test]
+fn a_taint_with_another_value_is_left_alone() {
+    let mut machine = machine(Some("aws:///z/i-1"), None);
+    machine.spec.taints = Some(
+        serde_json::from_value(json!([{"key": "k", "effect": "NoSchedule", "value": "new"}]))
+            .unwrap(),
+    );
+    let mut node = node("a", Some("aws:///z/i-1"), "1");
+    node.spec.as_mut().unwrap().taints = Some(
+        serde_json::from_value(json!([{"key": "k", "effect": "NoSchedule", "value": "old"}]))
+            .unwrap(),
+    );
+    let decision = decide(&Observed { node: &node, machines: vec![&machine] });
+    assert_eq!(decision.actions[0].taints, None);
+}
+
+#[test]
+fn two_machines_for_one_node_are_reported() {
+    let (one, two) = (machine(Some("aws:///z/i-1"), None), machine(Some("aws:///z/i-1"), None));
+    let node = node("a", Some("aws:///z/i-1"), "1");
+    let decision = decide(&Observed { node: &node, machines: vec![&one, &two] });
+    assert!(decision.actions.is_empty());
+    assert!(decision.waiting[0].message.contains("expected 1"), "{:?}", decision.waiting);
+}

@@ -1,0 +1,147 @@
+//! What must be known of a providerSpec before its provider can be asked: which provider, which
+//! credentials, which region, which user data. What the provider makes of the rest is its own.
+
+use machinist_api::{ProviderSpec, RawObject};
+use serde_json::{Map, Value};
+
+use crate::decision::FieldError;
+
+/// The provider that a providerSpec is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProviderKind {
+    Aws,
+}
+
+/// A providerSpec as far as it does not depend on the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderSpecFacts {
+    pub kind: ProviderKind,
+    /// Empty where the cluster's own region is meant.
+    pub region: Option<String>,
+    /// The Secret with credentials in the Machine's namespace; none means the default chain.
+    pub credentials_secret: Option<String>,
+    pub user_data_secret: Option<String>,
+}
+
+const PATH: &str = "spec.providerSpec.value";
+
+/// Reads the common part; the error names the field.
+pub fn read(provider_spec: &ProviderSpec) -> Result<ProviderSpecFacts, FieldError> {
+    let value = provider_spec
+        .value
+        .as_ref()
+        .ok_or_else(|| FieldError::new(PATH, "Required value: a value must be provided"))?;
+    let object = RawObject::as_object(value).ok_or_else(|| {
+        FieldError::new(PATH, format!("Invalid value: must be an object, not {}", kind_of(value)))
+    })?;
+    let kind = match text(&object, "kind", PATH)?.as_deref() {
+        Some("AWSMachineProviderConfig") => ProviderKind::Aws,
+        Some(other) => {
+            return Err(FieldError::new(
+                format!("{PATH}.kind"),
+                format!(
+                    "Unsupported value: {other:?}: supported values: \"AWSMachineProviderConfig\""
+                ),
+            ));
+        }
+        None => {
+            return Err(FieldError::new(
+                format!("{PATH}.kind"),
+                "Required value: the kind says which provider is meant",
+            ));
+        }
+    };
+    Ok(ProviderSpecFacts {
+        kind,
+        region: nested_text(&object, "placement", "region")?,
+        credentials_secret: nested_text(&object, "credentialsSecret", "name")?,
+        user_data_secret: nested_text(&object, "userDataSecret", "name")?,
+    })
+}
+
+fn nested_text(
+    object: &Map<String, Value>,
+    outer: &str,
+    inner: &str,
+) -> Result<Option<String>, FieldError> {
+    match object.get(outer) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(nested)) => text(nested, inner, &format!("{PATH}.{outer}")),
+        Some(_) => {
+            Err(FieldError::new(format!("{PATH}.{outer}"), "Invalid value: must be an object"))
+        }
+    }
+}
+
+/// A string field; absent, null and empty read the same.
+fn text(object: &Map<String, Value>, key: &str, path: &str) -> Result<Option<String>, FieldError> {
+    match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(FieldError::new(format!("{path}.{key}"), "Invalid value: must be a string")),
+    }
+}
+
+fn kind_of(value: &RawObject) -> &'static str {
+    match value.parse() {
+        Ok(Value::Null) => "null",
+        Ok(Value::Bool(_)) => "a boolean",
+        Ok(Value::Number(_)) => "a number",
+        Ok(Value::String(_)) => "a string",
+        Ok(Value::Array(_)) => "a list",
+        Ok(Value::Object(_)) | Err(_) => "this",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_value(value: Value) -> Result<ProviderSpecFacts, FieldError> {
+        read(&ProviderSpec { value: Some(RawObject::from_value(&value).unwrap()) })
+    }
+
+    #[test]
+    fn a_whole_one_is_read() {
+        let facts = read_value(json!({
+            "kind": "AWSMachineProviderConfig",
+            "placement": {"region": "us-east-1"},
+            "credentialsSecret": {"name": "aws-cloud-credentials"},
+            "userDataSecret": {"name": "worker-user-data"},
+            "somethingNew": [1],
+        }))
+        .unwrap();
+        assert_eq!(facts.region.as_deref(), Some("us-east-1"));
+        assert_eq!(facts.credentials_secret.as_deref(), Some("aws-cloud-credentials"));
+        assert_eq!(facts.user_data_secret.as_deref(), Some("worker-user-data"));
+    }
+
+    #[test]
+    fn each_fault_names_its_field() {
+        let cases = [
+            (json!("text"), "spec.providerSpec.value: Invalid value: must be an object"),
+            (json!({}), "spec.providerSpec.value.kind: Required value"),
+            (
+                json!({"kind": "FooSpec"}),
+                "spec.providerSpec.value.kind: Unsupported value: \"FooSpec\"",
+            ),
+            (json!({"kind": 7}), "spec.providerSpec.value.kind: Invalid value"),
+            (
+                json!({"kind": "AWSMachineProviderConfig", "placement": "here"}),
+                "spec.providerSpec.value.placement: Invalid value",
+            ),
+            (
+                json!({"kind": "AWSMachineProviderConfig", "credentialsSecret": {"name": 1}}),
+                "spec.providerSpec.value.credentialsSecret.name: Invalid value",
+            ),
+        ];
+        for (value, expected) in cases {
+            let error = read_value(value.clone()).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{value}: {error}");
+        }
+        let missing = read(&ProviderSpec::default()).unwrap_err().to_string();
+        assert!(missing.starts_with("spec.providerSpec.value: Required value"), "{missing}");
+    }
+}
