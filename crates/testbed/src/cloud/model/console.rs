@@ -1,0 +1,188 @@
+//! What can a person at the console, or the provider itself, do to the cloud? The admin verbs.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::{
+    Cloud, Timer,
+    error::Ec2Error,
+    faults::Faults,
+    instance::{ImpairedCheck, Impairment, Instance, InstanceState, SpotAction, SpotNotice},
+    lifecycle::{ChangedBy, check_rebootable, check_stoppable},
+    response::StateChange,
+    time::later,
+};
+
+/// Why a verb was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConsoleError {
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// What `POST /instances/{id}/impair` takes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Impair {
+    pub check: ImpairedCheck,
+    /// False ends the impairment.
+    pub impaired: bool,
+}
+
+/// What `POST /instances/{id}/spot-notice` takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SpotNoticeRequest {
+    /// How long until the reclaim; two minutes when absent.
+    pub after: Option<SignedDuration>,
+}
+
+impl Default for Impair {
+    fn default() -> Self {
+        Self { check: ImpairedCheck::default(), impaired: true }
+    }
+}
+
+impl From<Ec2Error> for ConsoleError {
+    fn from(error: Ec2Error) -> Self {
+        Self::Conflict(error.message)
+    }
+}
+
+impl Cloud {
+    pub fn console_stop(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        by: ChangedBy,
+    ) -> Result<StateChange, ConsoleError> {
+        self.advance(now);
+        let instance = self.console_instance_mut(id)?;
+        // The provider and the guest stop what a user's call may not.
+        if by == ChangedBy::User {
+            check_stoppable(instance)?;
+        }
+        self.begin_stop(now, id, by)
+            .filter(|change| {
+                matches!(change.current, InstanceState::Stopping | InstanceState::Stopped)
+            })
+            .ok_or_else(|| cannot(id, "stopped"))
+    }
+
+    pub fn console_start(&mut self, now: Timestamp, id: &str) -> Result<StateChange, ConsoleError> {
+        self.advance(now);
+        let instance = self.console_instance_mut(id)?.clone();
+        self.check_startable(&instance)?;
+        self.begin_start(now, id).ok_or_else(|| cannot(id, "started"))
+    }
+
+    pub fn console_reboot(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        by: ChangedBy,
+    ) -> Result<StateChange, ConsoleError> {
+        self.advance(now);
+        let instance = self.console_instance_mut(id)?;
+        check_rebootable(instance)?;
+        let state = instance.state;
+        self.begin_reboot(now, id, by);
+        Ok(StateChange { instance_id: id.to_owned(), previous: state, current: state })
+    }
+
+    pub fn console_terminate(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        by: ChangedBy,
+    ) -> Result<StateChange, ConsoleError> {
+        self.advance(now);
+        self.console_instance_mut(id)?;
+        self.begin_termination(now, id, by).ok_or_else(|| cannot(id, "terminated"))
+    }
+
+    pub fn console_impair(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        impair: &Impair,
+    ) -> Result<Option<Impairment>, ConsoleError> {
+        self.advance(now);
+        let instance = self.console_instance_mut(id)?;
+        if instance.state != InstanceState::Running {
+            return Err(ConsoleError::Conflict(format!(
+                "instance {id} is {}; only a running instance has status checks",
+                instance.state.name()
+            )));
+        }
+        instance.impairment =
+            impair.impaired.then_some(Impairment { check: impair.check, since: now });
+        let impairment = instance.impairment.clone();
+        self.touch();
+        Ok(impairment)
+    }
+
+    pub fn console_spot_notice(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        request: &SpotNoticeRequest,
+    ) -> Result<SpotNotice, ConsoleError> {
+        self.advance(now);
+        let time = later(now, request.after.unwrap_or(self.config.delays.spot_notice));
+        let instance = self.console_instance_mut(id)?;
+        let state = instance.state;
+        let stops = instance
+            .parameters
+            .instance_market_options
+            .as_ref()
+            .and_then(|market| market.spot_options.as_ref())
+            .and_then(|spot| spot.instance_interruption_behavior.as_deref())
+            .is_some_and(|behavior| behavior != "terminate");
+        let Some(spot) = &mut instance.spot else {
+            return Err(ConsoleError::Conflict(format!("instance {id} is not a spot instance")));
+        };
+        if !matches!(state, InstanceState::Pending | InstanceState::Running) {
+            return Err(ConsoleError::Conflict(format!(
+                "instance {id} is {}; only a pending or running one can be reclaimed",
+                state.name()
+            )));
+        }
+        let action = if stops { SpotAction::Stop } else { SpotAction::Terminate };
+        let notice = SpotNotice { action, time };
+        spot.notice = Some(notice.clone());
+        self.set_timer(time, id, Timer::SpotReclaimed);
+        self.touch();
+        Ok(notice)
+    }
+
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    pub fn add_faults(&mut self, faults: Faults) -> Result<&Faults, ConsoleError> {
+        faults.check().map_err(ConsoleError::Invalid)?;
+        self.faults.add(faults);
+        Ok(&self.faults)
+    }
+
+    pub fn clear_faults(&mut self) {
+        self.faults = Faults::default();
+        // A full bucket again: the next throttling fault starts as a fresh account does.
+        self.throttle = super::throttle::Throttle::default();
+    }
+
+    pub(super) fn console_instance_mut(&mut self, id: &str) -> Result<&mut Instance, ConsoleError> {
+        self.instances
+            .get_mut(id)
+            .ok_or_else(|| ConsoleError::NotFound(format!("instance {id} does not exist")))
+    }
+}
+
+fn cannot(id: &str, verb: &str) -> ConsoleError {
+    ConsoleError::Conflict(format!("instance {id} is not in a state from which it can be {verb}"))
+}

@@ -1,0 +1,210 @@
+//! How do tests and people play the console and the provider? A small JSON API on its own port.
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::{Path, RawQuery, State},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{delete, get, patch, post},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::CloudHandle;
+use crate::cloud::model::{
+    ChangedBy, ConsoleError, EventPatch, Faults, Impair, InstanceFacts, LedgerQuery, LedgerView,
+    NewEvent, SpotNoticeRequest, StateChange, WorldIds,
+};
+
+pub(super) fn router(handle: CloudHandle) -> Router {
+    Router::new()
+        .route("/instances", get(instances))
+        .route("/instances/{id}/{verb}", post(act_on_instance))
+        .route("/events", post(schedule_event))
+        .route("/events/{id}", patch(patch_event))
+        .route("/events/{id}", delete(delete_event))
+        .route("/faults", get(faults).post(add_faults).delete(clear_faults))
+        .route("/ledger", get(ledger))
+        .route("/world", get(world))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(handle)
+}
+
+/// A refusal: a status and a sentence that says what was wrong.
+struct Refusal {
+    status: StatusCode,
+    message: String,
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.message }))).into_response()
+    }
+}
+
+impl From<ConsoleError> for Refusal {
+    fn from(error: ConsoleError) -> Self {
+        let status = match &error {
+            ConsoleError::NotFound(_) => StatusCode::NOT_FOUND,
+            ConsoleError::Conflict(_) => StatusCode::CONFLICT,
+            ConsoleError::Invalid(_) => StatusCode::BAD_REQUEST,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+/// Who does it; the reason that EC2 shows follows from it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct By {
+    by: ChangedBy,
+}
+
+async fn act_on_instance(
+    State(handle): State<CloudHandle>,
+    Path((id, verb)): Path<(String, String)>,
+    body: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let answer = match verb.as_str() {
+        "stop" => changed(&handle.stop(&id, read::<By>(&body)?.by)?),
+        "start" => changed(&handle.start(&id)?),
+        "reboot" => changed(&handle.reboot(&id, read::<By>(&body)?.by)?),
+        "terminate" => changed(&handle.terminate(&id, read::<By>(&body)?.by)?),
+        "impair" => {
+            let impairment = handle.impair(&id, &read::<Impair>(&body)?)?;
+            json!({ "instanceId": id, "impairment": impairment })
+        }
+        "spot-notice" => {
+            let notice = handle.spot_notice(&id, &read::<SpotNoticeRequest>(&body)?)?;
+            json!({ "instanceId": id, "spotNotice": notice })
+        }
+        other => {
+            return Err(Refusal {
+                status: StatusCode::NOT_FOUND,
+                message: format!(
+                    "{other} is not one of stop, start, reboot, terminate, impair, spot-notice"
+                ),
+            });
+        }
+    };
+    Ok(Json(answer))
+}
+
+fn changed(change: &StateChange) -> Value {
+    json!({
+        "instanceId": change.instance_id,
+        "previousState": change.previous,
+        "currentState": change.current,
+    })
+}
+
+async fn instances(State(handle): State<CloudHandle>) -> Json<Vec<InstanceFacts>> {
+    Json(handle.snapshot())
+}
+
+async fn schedule_event(
+    State(handle): State<CloudHandle>,
+    body: Bytes,
+) -> Result<impl IntoResponse, Refusal> {
+    let event = handle.schedule_event(read_required::<NewEvent>(&body)?)?;
+    Ok((StatusCode::CREATED, Json(event)))
+}
+
+async fn patch_event(
+    State(handle): State<CloudHandle>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Result<impl IntoResponse, Refusal> {
+    Ok(Json(handle.patch_event(&id, read_required::<EventPatch>(&body)?)?))
+}
+
+async fn delete_event(
+    State(handle): State<CloudHandle>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    handle.delete_event(&id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn faults(State(handle): State<CloudHandle>) -> Json<Faults> {
+    Json(handle.faults())
+}
+
+async fn add_faults(
+    State(handle): State<CloudHandle>,
+    body: Bytes,
+) -> Result<Json<Faults>, Refusal> {
+    Ok(Json(handle.add_faults(read_required::<Faults>(&body)?)?))
+}
+
+async fn clear_faults(State(handle): State<CloudHandle>) -> StatusCode {
+    handle.clear_faults();
+    StatusCode::NO_CONTENT
+}
+
+async fn ledger(
+    State(handle): State<CloudHandle>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<LedgerView>, Refusal> {
+    Ok(Json(handle.ledger(&ledger_query(query.as_deref().unwrap_or_default())?)))
+}
+
+fn ledger_query(text: &str) -> Result<LedgerQuery, Refusal> {
+    let mut query = LedgerQuery::default();
+    for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+        match name.as_ref() {
+            "action" => query.action = Some(value.into_owned()),
+            "after" => {
+                let after = value.parse().map_err(|_| Refusal {
+                    status: StatusCode::BAD_REQUEST,
+                    message: format!("after={value} is not a sequence number"),
+                })?;
+                query.after = Some(after);
+            }
+            other => {
+                return Err(Refusal {
+                    status: StatusCode::BAD_REQUEST,
+                    message: format!("{other} is not one of action, after"),
+                });
+            }
+        }
+    }
+    Ok(query)
+}
+
+async fn world(State(handle): State<CloudHandle>) -> Json<WorldIds> {
+    Json(handle.world())
+}
+
+async fn no_such_path() -> Refusal {
+    Refusal {
+        status: StatusCode::NOT_FOUND,
+        message: "no such path; there are /instances, /instances/{id}/{verb}, /events, \
+                  /events/{id}, /faults, /ledger and /world"
+            .into(),
+    }
+}
+
+async fn wrong_method() -> Refusal {
+    Refusal {
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        message: "this path does not take this method".into(),
+    }
+}
+
+/// Reads a body that may be absent; an empty one means all defaults.
+fn read<T: DeserializeOwned + Default>(body: &Bytes) -> Result<T, Refusal> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(T::default());
+    }
+    read_required(body)
+}
+
+fn read_required<T: DeserializeOwned>(body: &Bytes) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal {
+        status: StatusCode::BAD_REQUEST,
+        message: format!("the body is not what this path takes: {error}"),
+    })
+}

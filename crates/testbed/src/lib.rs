@@ -1,0 +1,31 @@
+//! How does one get a whole cluster on a laptop, in seconds, for people, tests and benchmarks?
+//!
+//! A real control plane (`control_plane`, from `programs`), a simulated EC2 cloud (`cloud`), the
+//! machines' insides (`kubelet`, with pods played by `kwok`), and what an OpenShift cluster holds
+//! besides (`singletons`). `cluster` puts them together.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the testbed is the world around the operator: its clock is the machine's"
+)]
+
+pub mod api_access;
+pub mod cloud;
+pub mod cloud_controller;
+pub mod cluster;
+pub mod control_plane;
+mod csr_approver;
+pub mod guard;
+pub mod instances;
+mod kube_errors;
+pub mod kubelet;
+pub mod kwok;
+pub mod manifests;
+pub mod operator_process;
+pub mod pki;
+pub mod process;
+pub mod programs;
+pub mod singletons;
+mod switch;
+
+pub use cluster::{Cluster, ClusterConfig};
