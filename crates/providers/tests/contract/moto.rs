@@ -1,0 +1,88 @@
+//! moto, a stand-in for AWS that nobody here wrote. It keeps us from agreeing only with ourselves.
+
+use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+
+use machinist_providers::aws::{AwsCredentials, AwsProvider, AwsSettings};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::harness::{Calls, Harness};
+
+/// Starts moto, or returns none where the caller asked to do without.
+///
+/// # Panics
+/// When there is no virtual environment: a check that is left out in silence is no check.
+pub async fn start() -> Option<Harness> {
+    if std::env::var("MACHINIST_SKIP_MOTO").is_ok_and(|value| value == "1") {
+        println!("left out: MACHINIST_SKIP_MOTO=1");
+        return None;
+    }
+    let environment = std::env::var("MACHINIST_VENV").unwrap_or_else(|_| {
+        panic!(
+            "MACHINIST_VENV is not set: make a virtual environment with `python3 -m venv .venv`, \
+             install crates/providers/tests/contract/requirements.txt into it, and set \
+             MACHINIST_VENV=.venv; or set MACHINIST_SKIP_MOTO=1 to leave moto out"
+        )
+    });
+    let (server, world) = serve(&environment).await;
+    let calls = Arc::new(Calls::default());
+    let credentials = AwsCredentials::Static {
+        access_key_id: "testing".to_owned(),
+        secret_access_key: "testing".to_owned(),
+    };
+    let text = |key: &str| world[key].as_str().unwrap().to_owned();
+    let settings = AwsSettings {
+        endpoint: Some(text("endpoint")),
+        page_size: 5,
+        observer: Some(calls.observer()),
+        ..AwsSettings::new(text("region"), credentials)
+    };
+    let spec = json!({
+        "ami": {"id": world["image"]},
+        "instanceType": "m5.large",
+        "subnet": {"id": world["subnet"]},
+        "securityGroups": [{"id": world["securityGroup"]}],
+        "placement": {"region": world["region"], "availabilityZone": world["zone"]},
+        "tags": [{"name": "team", "value": "blue"}],
+    });
+    let mut by_filters = spec.clone();
+    by_filters["ami"] = json!({"filters": [{"name": "architecture", "values": ["x86_64"]}]});
+    by_filters["subnet"] = json!({"filters": [{"name": "tag:Name", "values": ["workers"]}]});
+    by_filters["securityGroups"] =
+        json!([{"filters": [{"name": "group-id", "values": [world["securityGroup"]]}]}]);
+    Some(Harness {
+        provider: Arc::new(AwsProvider::new(settings).await.unwrap()),
+        // Launches ignore the client token and no filter searches for it, statuses have no events,
+        // and an id that nothing has can be tagged.
+        capabilities: [].into(),
+        provider_spec: spec,
+        provider_spec_by_filters: by_filters,
+        calls,
+        levers: None,
+        _server: Box::new(server),
+        machines: 1.into(),
+    })
+}
+
+async fn serve(environment: &str) -> (Child, Value) {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A relative path means the workspace's folder, where the Makefile makes the environment.
+    let python = crate_folder.join("../..").join(environment).join("bin/python");
+    let mut server = Command::new(&python)
+        .arg(crate_folder.join("tests/contract/moto_server.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap_or_else(|error| panic!("failed to start {}: {error}", python.display()));
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let line = tokio::time::timeout(Duration::from_secs(120), lines.next_line())
+        .await
+        .expect("moto starts within two minutes")
+        .unwrap()
+        .expect("moto says where it answers; is moto[ec2,server] installed in MACHINIST_VENV?");
+    (server, serde_json::from_str(&line).unwrap())
+}
