@@ -1,0 +1,84 @@
+//! The operator's flags.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::Parser;
+
+use crate::logging::{DEFAULT_LEVEL, LogFormat};
+
+/// Machine lifecycle and maintenance for Kubernetes: creates, links, drains and deletes machines.
+#[derive(Debug, Parser)]
+#[command(name = "machinist-operator", version)]
+pub struct Args {
+    /// Kubeconfig to use; without it the pod's own service account.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Namespace whose Machines and MachineSets are looked after, and where the leases are.
+    #[arg(long, default_value = machinist_api::names::DEFAULT_NAMESPACE)]
+    pub namespace: String,
+
+    /// Address of /metrics, /healthz and /readyz; port 0 takes a free one. May be repeated.
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
+    pub http_address: Vec<SocketAddr>,
+
+    /// File to which the bound addresses are written, a line each, once they are.
+    #[arg(long, value_name = "FILE")]
+    pub http_address_file: Option<PathBuf>,
+
+    /// AWS region, where neither the Machine nor the Infrastructure object names one.
+    #[arg(long, value_name = "REGION")]
+    pub aws_region: Option<String>,
+
+    /// EC2 endpoint, instead of the Infrastructure object's or AWS's own.
+    #[arg(long, value_name = "URL")]
+    pub aws_ec2_endpoint: Option<String>,
+
+    /// PEM file of certificates to trust for AWS endpoints, instead of the cluster's.
+    #[arg(long, value_name = "FILE")]
+    pub aws_ca_bundle: Option<PathBuf>,
+
+    /// Time between complete lists of a cloud's instances.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub cloud_list_period: Duration,
+
+    /// First pause before another look at an instance that is changing.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    pub cloud_first_look: Duration,
+
+    /// How long after a launch the cloud may not show the instance yet.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub launch_visibility: Duration,
+
+    /// Machines that are worked on at once.
+    #[arg(long, default_value_t = 32)]
+    pub machine_concurrency: usize,
+
+    /// Nodes that are drained at once.
+    #[arg(long, default_value_t = 64)]
+    pub drain_concurrency: usize,
+
+    /// Name of this process in the leases; the host's name and the process id by default.
+    #[arg(long, value_name = "NAME")]
+    pub identity: Option<String>,
+
+    /// Duration of all leases; by default the originals' (137s and 120s). The renew deadline and
+    /// the retry period follow from it.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub leader_elect_lease_duration: Option<Duration>,
+
+    /// What logs look like; json unless standard error is a terminal.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_format: LogFormat,
+
+    /// Log levels, in the syntax of tracing's EnvFilter.
+    #[arg(long, default_value = DEFAULT_LEVEL)]
+    pub log_level: String,
+}
+
+/// `30s`, `2m`, `500ms`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: jiff::SignedDuration =
+        text.parse().map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))?;
+    Duration::try_from(parsed).map_err(|_| "a duration must not be negative".to_owned())
+}

@@ -1,0 +1,85 @@
+//! What every controller is given: the client, the clock, the stores, the clouds.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::Client;
+use machinist_api::{Machine, MachineSet, openshift_config::Infrastructure};
+use machinist_core::{
+    decision::{Announcement, Severity, Wait},
+    machine::Policy,
+};
+
+use crate::{
+    cloud::Clouds,
+    engine::{
+        env::Env,
+        events::{EventRecorder, EventTarget, EventType},
+        leadership::Leadership,
+        store::{ObjectKey, Store},
+    },
+    metrics::Metrics,
+};
+
+/// One of each kind that the operator watches.
+#[derive(Clone)]
+pub struct Stores {
+    pub machines: Store<Machine>,
+    pub machine_sets: Store<MachineSet>,
+    pub nodes: Store<Node>,
+    pub pods: Store<Pod>,
+    pub budgets: Store<PodDisruptionBudget>,
+    pub infrastructures: Store<Infrastructure>,
+}
+
+/// Shared by all controllers of the process.
+pub struct Context {
+    pub client: Client,
+    pub env: Env,
+    pub metrics: Metrics,
+    pub events: EventRecorder,
+    pub stores: Stores,
+    pub clouds: Clouds,
+    pub policy: Policy,
+    pub leadership: Leadership,
+}
+
+pub type SharedContext = Arc<Context>;
+
+impl Context {
+    /// Asked right before the cloud is changed: a process that was paused past its lease must not
+    /// act when it wakes (S25).
+    pub fn require_leadership(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.leadership.is_held(), "the leases are not held any more");
+        Ok(())
+    }
+
+    /// Records what a decision has to tell about an object. `action` is what was being done.
+    pub fn announce(&self, target: &EventTarget, action: &str, announcements: &[Announcement]) {
+        for announcement in announcements {
+            let event_type = match announcement.severity {
+                Severity::Normal => EventType::Normal,
+                Severity::Warning => EventType::Warning,
+            };
+            self.events.record(
+                target,
+                event_type,
+                announcement.reason,
+                action,
+                &announcement.message,
+            );
+        }
+    }
+
+    /// Publishes why an object waits: the same words as its condition.
+    pub fn note_waiting(&self, controller: &str, key: &ObjectKey, waiting: &[Wait]) {
+        let reason = waiting.first().map(|wait| wait.reason);
+        self.metrics.set_waiting(controller, &key.to_string(), reason);
+        for wait in waiting {
+            tracing::debug!(controller, %key, reason = wait.reason, message = wait.message, "waits");
+        }
+    }
+}

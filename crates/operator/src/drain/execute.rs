@@ -1,0 +1,111 @@
+//! Cordons and evicts, all pods of a pass side by side. A refusal by a budget is no failure.
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{
+    Api,
+    api::{DeleteParams, EvictParams, PostParams, Preconditions},
+};
+use machinist_core::drain::Action;
+use serde_json::json;
+
+use super::memory::Memory;
+use crate::{
+    context::Context,
+    engine::store::ObjectKey,
+    write::{self, Precondition},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Done,
+    /// At least one eviction was refused.
+    Refused,
+}
+
+/// How many evictions of one machine are under way at once.
+const SIDE_BY_SIDE: usize = 20;
+
+pub async fn execute(
+    context: &Context,
+    memory: &Memory,
+    key: &ObjectKey,
+    actions: &[Action],
+) -> anyhow::Result<Progress> {
+    let (cordons, evictions): (Vec<_>, Vec<_>) =
+        actions.iter().partition(|action| matches!(action, Action::Cordon { .. }));
+    for action in cordons {
+        perform(context, memory, key, action).await?;
+    }
+    let mut progress = Progress::Done;
+    for batch in evictions.chunks(SIDE_BY_SIDE) {
+        let results =
+            join_all(batch.iter().map(|action| perform(context, memory, key, action))).await;
+        for result in results {
+            if result? == Progress::Refused {
+                progress = Progress::Refused;
+            }
+        }
+    }
+    Ok(progress)
+}
+
+async fn perform(
+    context: &Context,
+    memory: &Memory,
+    key: &ObjectKey,
+    action: &Action,
+) -> anyhow::Result<Progress> {
+    match action {
+        Action::Cordon { node, uid } => {
+            let nodes = &context.stores.nodes;
+            let Some(known) = nodes
+                .get(&ObjectKey::cluster_wide(node.as_str()))
+                .filter(|known| known.metadata.uid.as_ref() == Some(uid))
+            else {
+                return Ok(Progress::Done);
+            };
+            let api = Api::<Node>::all(context.client.clone());
+            let patch = json!({ "spec": { "unschedulable": true } });
+            let written = write::object(&api, &*known, patch, Precondition::Observed).await?;
+            tracing::info!(machine = %key, node, "cordoned");
+            nodes.apply_written(written);
+            Ok(Progress::Done)
+        }
+        Action::Evict { namespace, pod, uid, grace_period_seconds, budgets_seen } => {
+            let api = Api::<Pod>::namespaced(context.client.clone(), namespace);
+            let grace = grace_period_seconds.and_then(|seconds| u32::try_from(seconds).ok());
+            let parameters = EvictParams {
+                delete_options: Some(DeleteParams {
+                    grace_period_seconds: grace,
+                    preconditions: Some(Preconditions {
+                        uid: Some(uid.clone()),
+                        resource_version: None,
+                    }),
+                    ..Default::default()
+                }),
+                post_options: PostParams::default(),
+            };
+            match api.evict(pod, &parameters).await {
+                Ok(_) => {
+                    tracing::info!(machine = %key, pod = format!("{namespace}/{pod}"), "evicted");
+                    Ok(Progress::Done)
+                }
+                // Gone, or already another pod of that name.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                    Ok(Progress::Done)
+                }
+                // A budget refuses with 429; one that is broken (two budgets for a pod) with 500.
+                Err(kube::Error::Api(status)) if matches!(status.code, 429 | 500) => {
+                    let now = context.env.now();
+                    memory.change(key, |attempts| {
+                        attempts.refuse(uid, &status.message, budgets_seen, now);
+                    });
+                    Ok(Progress::Refused)
+                }
+                Err(error) => Err(anyhow::Error::new(error)
+                    .context(format!("failed to evict pod {namespace}/{pod}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is known of a Node that is to be emptied: its pods, their budgets, the control plane.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{Api, api::ListParams};
+use machinist_api::Machine;
+use machinist_core::{
+    drain::{Attempts, Observed, decide::must_go},
+    node,
+};
+
+use super::memory::Memory;
+use crate::{context::Context, engine::store::ObjectKey, index};
+
+pub struct Observation {
+    machine: Arc<Machine>,
+    node: Option<Arc<Node>>,
+    cordoned_control_plane: Option<String>,
+    pods: Vec<Arc<Pod>>,
+    budgets: Vec<Arc<PodDisruptionBudget>>,
+    attempts: Attempts,
+}
+
+impl Observation {
+    pub fn observed(&self) -> Observed<'_> {
+        Observed {
+            machine: &self.machine,
+            node: self.node.as_deref(),
+            cordoned_control_plane: self.cordoned_control_plane.as_deref(),
+            pods: self.pods.iter().map(AsRef::as_ref).collect(),
+            budgets: self.budgets.iter().map(AsRef::as_ref).collect(),
+            attempts: &self.attempts,
+        }
+    }
+}
+
+pub async fn observe(
+    context: &Context,
+    memory: &Memory,
+    machine: &Arc<Machine>,
+) -> Result<Observation, kube::Error> {
+    let key = ObjectKey::of(&**machine);
+    let node = node_of(context, machine);
+    let pods = match &node {
+        Some(node) => pods_on(context, node).await?,
+        None => Vec::new(),
+    };
+    memory.change(&key, |attempts| {
+        attempts.retain(|uid| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)));
+    });
+    let mut budgets = Vec::new();
+    let mut namespaces: Vec<_> =
+        pods.iter().filter_map(|pod| pod.metadata.namespace.as_deref()).collect();
+    namespaces.dedup();
+    for namespace in namespaces {
+        budgets.extend(context.stores.budgets.list_in(namespace));
+    }
+    Ok(Observation {
+        machine: Arc::clone(machine),
+        cordoned_control_plane: node.as_ref().and_then(|node| other_cordoned(context, node)),
+        node,
+        pods,
+        budgets,
+        attempts: memory.attempts(&key),
+    })
+}
+
+/// The pods of a Node as the watch shows them. When nothing seems to be left on a cordoned Node the
+/// API server is asked: the watch may be behind a pod that was bound just before the cordon, and the
+/// instance goes next (S8).
+async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, kube::Error> {
+    let watched = context.stores.pods.by_index(index::POD_BY_NODE, node::name(node));
+    if !node::is_unschedulable(node) || watched.iter().any(|pod| must_go(pod)) {
+        return Ok(watched);
+    }
+    let selector = format!("spec.nodeName={}", node::name(node));
+    let listed = Api::<Pod>::all(context.client.clone())
+        .list(&ListParams::default().fields(&selector))
+        .await?;
+    Ok(listed.items.into_iter().map(Arc::new).collect())
+}
+
+/// The linked Node, or the one with the Machine's providerID where no link was made yet. A Node of
+/// the same name and another uid is somebody else's.
+fn node_of(context: &Context, machine: &Machine) -> Option<Arc<Node>> {
+    let nodes = &context.stores.nodes;
+    let reference = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
+    if let Some(reference) = reference {
+        let node = nodes.get(&ObjectKey::cluster_wide(reference.name.as_deref()?))?;
+        let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;
+        return is_same.then_some(node);
+    }
+    let provider_id = machine.spec.provider_id.as_deref()?;
+    nodes.by_index(index::NODE_BY_PROVIDER_ID, provider_id).into_iter().next()
+}
+
+fn other_cordoned(context: &Context, node: &Node) -> Option<String> {
+    if !node::is_control_plane(node) {
+        return None;
+    }
+    let others = context.stores.nodes.list();
+    others
+        .iter()
+        .find(|other| {
+            node::is_control_plane(other)
+                && node::is_unschedulable(other)
+                && node::uid(other) != node::uid(node)
+        })
+        .map(|other| node::name(other).to_owned())
+}

@@ -1,0 +1,150 @@
+//! Where do time and chance come from?
+//!
+//! Everything in the operator that needs the wall clock, a timer or a random number asks an [`Env`].
+//! The system's one reads the clock and seeds itself from the operating system; the simulated one is
+//! a pure function of its seed and of tokio's (paused) time, so a run can be replayed exactly.
+//! Timers and deadlines use tokio time only: a wall clock that jumps never moves them.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use rand_chacha::{
+    ChaCha12Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use tokio::time::Instant;
+
+/// Clock, sleep and randomness of one operator process. Clones share the same random sequence.
+#[derive(Clone, Debug)]
+pub struct Env {
+    wall_clock: WallClock,
+    random: Arc<Mutex<ChaCha12Rng>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WallClock {
+    System,
+    Simulated { start: Timestamp, origin: Instant },
+}
+
+impl Env {
+    /// Returns the environment of a real process.
+    ///
+    /// # Errors
+    /// Fails when the operating system has no randomness to seed from.
+    pub fn system() -> anyhow::Result<Self> {
+        let seed = system_seed().map_err(|error| {
+            anyhow::anyhow!("failed to read a random seed from the operating system: {error}")
+        })?;
+        Ok(Self {
+            wall_clock: WallClock::System,
+            random: Arc::new(Mutex::new(ChaCha12Rng::from_seed(seed))),
+        })
+    }
+
+    /// Returns an environment whose wall clock starts at `start` and follows tokio's time, and whose
+    /// randomness is given by `seed`. Call it inside the runtime whose time it shall follow.
+    #[must_use]
+    pub fn simulated(start: Timestamp, seed: u64) -> Self {
+        Self {
+            wall_clock: WallClock::Simulated { start, origin: Instant::now() },
+            random: Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(seed))),
+        }
+    }
+
+    /// Returns the wall-clock time: for what people and other programs read, never for a timer.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        match self.wall_clock {
+            WallClock::System => system_now(),
+            WallClock::Simulated { start, origin } => {
+                let elapsed =
+                    SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+                start.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
+            }
+        }
+    }
+
+    /// Returns the monotonic time that all timers and deadlines are measured in.
+    #[must_use]
+    pub fn instant(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Waits for `duration` of monotonic time.
+    pub async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    /// Returns a random number that is at least 0 and less than 1.
+    #[must_use]
+    pub fn random_unit(&self) -> f64 {
+        // 53 bits are what a double can hold exactly.
+        const STEPS: f64 = (1_u64 << 53) as f64;
+        (self.random_u64() >> 11) as f64 / STEPS
+    }
+
+    /// Returns 64 random bits.
+    #[must_use]
+    pub fn random_u64(&self) -> u64 {
+        self.random.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
+    }
+
+    /// Returns `duration` shortened by a random part of at most `fraction` of it.
+    ///
+    /// Jitter only ever shortens, so that a cap on a delay stays a cap.
+    #[must_use]
+    pub fn jitter(&self, duration: Duration, fraction: f64) -> Duration {
+        duration.mul_f64(1.0 - fraction.clamp(0.0, 1.0) * self.random_unit())
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the system's clock; everything else asks Env"
+)]
+fn system_now() -> Timestamp {
+    // A clock outside the range of a timestamp (before the year -9999) reads as the epoch.
+    Timestamp::try_from(std::time::SystemTime::now()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that asks the system for randomness; everything else asks Env"
+)]
+fn system_seed() -> Result<[u8; 32], getrandom::Error> {
+    let mut seed = [0_u8; 32];
+    getrandom::fill(&mut seed)?;
+    Ok(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn simulated_wall_clock_follows_tokio_time() {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let env = Env::simulated(start, 1);
+        env.sleep(Duration::from_secs(90)).await;
+        assert_eq!(env.now().to_string(), "2026-01-01T00:01:30Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn same_seed_gives_the_same_numbers_and_jitter_only_shortens() {
+        let first = Env::simulated(Timestamp::UNIX_EPOCH, 7);
+        let second = Env::simulated(Timestamp::UNIX_EPOCH, 7);
+        let other = Env::simulated(Timestamp::UNIX_EPOCH, 8);
+        let draw = |env: &Env| (0..16).map(|_| env.random_u64()).collect::<Vec<_>>();
+        let numbers = draw(&first);
+        assert_eq!(numbers, draw(&second));
+        assert_ne!(numbers, draw(&other));
+        for _ in 0..100 {
+            let jittered = first.jitter(Duration::from_secs(10), 0.2);
+            assert!(jittered <= Duration::from_secs(10) && jittered >= Duration::from_secs(8));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! An API server small enough for unit tests: objects in memory, resourceVersions, lists, watches and merge patches.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::body::Body as ResponseBody;
+use futures::StreamExt;
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+
+use crate::{client, metrics::Metrics};
+
+/// A shared, in-memory API server.
+#[derive(Clone)]
+pub(crate) struct FakeServer {
+    state: Arc<Mutex<State>>,
+}
+
+pub(crate) struct State {
+    /// Objects by the path of their collection and their name. Cluster-wide collections see all namespaces.
+    pub(crate) objects: BTreeMap<(String, String), Value>,
+    pub(crate) version: u64,
+    pub(crate) log: Vec<String>,
+    /// How requests go wrong, by method and path.
+    fault: FaultPlan,
+    /// Events that watches do not get to see.
+    pub(crate) hide_events: bool,
+    events: broadcast::Sender<(String, Value)>,
+}
+
+type FaultPlan = Box<dyn Fn(&Method, &str) -> Fault + Send>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    None,
+    /// An answer with this code, and no effect.
+    Code(u16),
+    /// Neither answer nor effect.
+    Silence,
+}
+
+impl FakeServer {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            objects: BTreeMap::new(),
+            version: 100,
+            log: Vec::new(),
+            fault: Box::new(|_, _| Fault::None),
+            hide_events: false,
+            events: broadcast::Sender::new(1024),
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        client::with_service(service, "default", &Metrics::new())
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn fail(&self, fault: impl Fn(&Method, &str) -> Fault + Send + 'static) {
+        self.lock().fault = Box::new(fault);
+    }
+
+    /// Ends all open watches; clients come back from where they were.
+    pub(crate) fn cut_watches(&self) {
+        self.lock().events = broadcast::Sender::new(1024);
+    }
+
+    /// Writes an object as somebody else would.
+    pub(crate) fn put(&self, collection: &str, mut object: Value) {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        let mut state = self.lock();
+        let key = (collection.to_owned(), name);
+        if object["metadata"]["uid"].is_null() {
+            let known = state.objects.get(&key).map(|known| known["metadata"]["uid"].clone());
+            let fresh = json!(format!("uid-{}", state.version));
+            object["metadata"]["uid"] = known.unwrap_or(fresh);
+        }
+        let kind = if state.objects.contains_key(&key) { "MODIFIED" } else { "ADDED" };
+        state.store(key, object, kind);
+    }
+
+    /// Deletes an object as somebody else would.
+    pub(crate) fn delete(&self, collection: &str, name: &str) {
+        let mut state = self.lock();
+        let mut object = state.objects.remove(&(collection.to_owned(), name.to_owned())).unwrap();
+        state.version += 1;
+        object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        state.emit(collection, "DELETED", object);
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response<ResponseBody> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path().to_owned();
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        let fault = {
+            let mut state = self.lock();
+            state.log.push(format!("{} {path}", parts.method));
+            (state.fault)(&parts.method, &path)
+        };
+        match fault {
+            Fault::None => {}
+            Fault::Code(code) => return failure(code, "injected"),
+            Fault::Silence => std::future::pending().await,
+        }
+        let body = body.collect_bytes().await.unwrap();
+        let body = || serde_json::from_slice::<Value>(&body).unwrap();
+        let mut state = self.lock();
+        // Either a collection or an object in one.
+        let (parent, name) = path.rsplit_once('/').unwrap();
+        let item = (parent.to_owned(), name.to_owned());
+        match parts.method {
+            Method::GET if query.contains("watch=true") => Response::new(state.watch(path, &query)),
+            Method::GET => match state.objects.get(&item) {
+                Some(object) => success(object),
+                None if state.is_collection(&path) => success(&state.list(&path)),
+                None => failure(404, "NotFound"),
+            },
+            Method::POST => {
+                let mut object = body();
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                let key = (path, name);
+                if state.objects.contains_key(&key) {
+                    return failure(409, "AlreadyExists");
+                }
+                object["metadata"]["uid"] = json!(format!("uid-{}", state.version));
+                success(&state.store(key, object, "ADDED"))
+            }
+            Method::PUT => {
+                let object = body();
+                let Some(known) = state.objects.get(&item) else { return failure(404, "NotFound") };
+                let expected = &object["metadata"]["resourceVersion"];
+                if !expected.is_null() && *expected != known["metadata"]["resourceVersion"] {
+                    return failure(409, "Conflict");
+                }
+                success(&state.store(item, object, "MODIFIED"))
+            }
+            Method::PATCH => {
+                let Some(known) = state.objects.get(&item) else { return failure(404, "NotFound") };
+                let mut object = known.clone();
+                merge(&mut object, body());
+                success(&state.store(item, object, "MODIFIED"))
+            }
+            _ => failure(405, "MethodNotAllowed"),
+        }
+    }
+}
+
+impl State {
+    fn store(&mut self, key: (String, String), mut object: Value, kind: &str) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.emit(&key.0, kind, object.clone());
+        self.objects.insert(key, object.clone());
+        object
+    }
+
+    fn emit(&self, collection: &str, kind: &str, object: Value) {
+        if !self.hide_events {
+            let event = json!({ "kind": kind, "object": object });
+            self.events.send((collection.to_owned(), event)).ok();
+        }
+    }
+
+    fn is_collection(&self, path: &str) -> bool {
+        matches!(path.rsplit('/').next(), Some("configmaps" | "leases" | "events"))
+    }
+
+    fn list(&self, path: &str) -> Value {
+        let items: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|((parent, _), _)| parent == path)
+            .map(|(_, object)| object)
+            .collect();
+        json!({
+            "kind": "List",
+            "apiVersion": "v1",
+            "metadata": { "resourceVersion": self.version.to_string() },
+            "items": items,
+        })
+    }
+
+    /// Streams what happens from now on. A client that is behind is told that its version is too old.
+    fn watch(&self, path: String, query: &str) -> ResponseBody {
+        let from: u64 = query
+            .split('&')
+            .find_map(|parameter| parameter.strip_prefix("resourceVersion="))
+            .and_then(|version| version.parse().ok())
+            .unwrap_or_default();
+        if from < self.version {
+            let gone = json!({
+                "type": "ERROR",
+                "object": { "status": "Failure", "code": 410, "reason": "Expired", "message": "too old" },
+            });
+            return ResponseBody::from(format!("{gone}\n"));
+        }
+        let events = self.events.subscribe();
+        let stream = futures::stream::unfold(events, |mut events| async {
+            Some((events.recv().await.ok()?, events))
+        });
+        let lines = stream.filter_map(move |(collection, event)| {
+            // The type comes before the object, as from a real server.
+            let line = (collection == path).then(|| {
+                format!("{{\"type\":{},\"object\":{}}}\n", event["kind"], event["object"])
+            });
+            async { line.map(Ok::<_, Infallible>) }
+        });
+        ResponseBody::from_stream(lines)
+    }
+}
+
+fn success(object: &Value) -> Response<ResponseBody> {
+    Response::new(ResponseBody::from(object.to_string()))
+}
+
+fn failure(code: u16, reason: &str) -> Response<ResponseBody> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": code, "reason": reason, "message": reason,
+    });
+    Response::builder().status(code).body(ResponseBody::from(status.to_string())).unwrap()
+}
+
+fn merge(target: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch;
+        return;
+    };
+    for (key, value) in patch {
+        merge(&mut target[key], value);
+    }
+}

@@ -1,0 +1,88 @@
+//! By what the stores are searched. Each index has one name and one function.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use machinist_api::Machine;
+use machinist_core::{machine::Identity, node};
+
+pub const NODE_BY_PROVIDER_ID: &str = "provider-id";
+pub const NODE_BY_INTERNAL_IP: &str = "internal-ip";
+pub const MACHINE_BY_PROVIDER_ID: &str = "provider-id";
+pub const MACHINE_BY_INTERNAL_IP: &str = "internal-ip";
+pub const MACHINE_BY_UID: &str = "uid";
+pub const MACHINE_BY_INSTANCE: &str = "instance";
+pub const MACHINE_BY_NODE: &str = "node";
+pub const MACHINE_BY_OWNER: &str = "owner-uid";
+pub const POD_BY_NODE: &str = "node";
+
+pub fn provider_id_of_node(node: &Node) -> Vec<String> {
+    node::provider_id(node).map(str::to_owned).into_iter().collect()
+}
+
+pub fn internal_ips_of_node(node: &Node) -> Vec<String> {
+    node::internal_ips(node).into_iter().map(str::to_owned).collect()
+}
+
+pub fn provider_id_of_machine(machine: &Machine) -> Vec<String> {
+    machine.spec.provider_id.clone().filter(|id| !id.is_empty()).into_iter().collect()
+}
+
+pub fn internal_ips_of_machine(machine: &Machine) -> Vec<String> {
+    let addresses = machine.status.iter().flat_map(|status| &status.addresses);
+    addresses
+        .filter(|address| address.type_ == "InternalIP")
+        .map(|address| address.address.clone())
+        .collect()
+}
+
+pub fn uid_of_machine(machine: &Machine) -> Vec<String> {
+    machine.metadata.uid.clone().into_iter().collect()
+}
+
+pub fn instance_of_machine(machine: &Machine) -> Vec<String> {
+    Identity::of(machine).instance_id.map(|id| id.0).into_iter().collect()
+}
+
+pub fn node_of_machine(machine: &Machine) -> Vec<String> {
+    let node = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
+    node.and_then(|node| node.name.clone()).into_iter().collect()
+}
+
+pub fn owner_of_machine(machine: &Machine) -> Vec<String> {
+    let owners = machine.metadata.owner_references.iter().flatten();
+    owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()).collect()
+}
+
+pub fn node_of_pod(pod: &Pod) -> Vec<String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).into_iter().collect()
+}
+
+/// Drops what no decision reads; memory is paid for each object.
+pub fn prune_pod(pod: &mut Pod) {
+    let node_name = pod.spec.as_mut().and_then(|spec| spec.node_name.take());
+    pod.spec = Some(k8s_openapi::api::core::v1::PodSpec { node_name, ..Default::default() });
+    pod.status = None;
+    if let Some(annotations) = &mut pod.metadata.annotations {
+        annotations.retain(|key, _| key == "kubernetes.io/config.mirror");
+    }
+}
+
+pub fn prune_node(node: &mut Node) {
+    if let Some(status) = &mut node.status {
+        status.images = None;
+        status.capacity = None;
+        status.allocatable = None;
+        status.volumes_attached = None;
+        status.volumes_in_use = None;
+        if let Some(conditions) = &mut status.conditions {
+            conditions.retain(|condition| condition.type_ == "Ready");
+            for condition in conditions {
+                // A heartbeat alone changes nothing.
+                condition.last_heartbeat_time = None;
+                condition.message = None;
+            }
+        }
+    }
+    if let Some(annotations) = &mut node.metadata.annotations {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+}

@@ -1,0 +1,22 @@
+//! `machinist-operator`: watches, calls core, executes, publishes.
+//!
+//! `engine` is what controllers run on; `machine`, `machineset`, `nodelink` and `drain` are the
+//! controllers, all of the same shape; `cloud` is the view of the clouds; `run` puts it together.
+
+pub mod args;
+pub mod client;
+pub mod cloud;
+pub mod context;
+pub mod drain;
+pub mod engine;
+mod fleet;
+pub mod http;
+pub mod index;
+pub mod logging;
+pub mod machine;
+pub mod machineset;
+pub mod metrics;
+pub mod nodelink;
+pub mod run;
+pub mod wake;
+pub mod write;

@@ -1,0 +1,45 @@
+//! The MachineSet controller: keeps a pool at its size.
+//!
+//! The same five steps as every controller; `validate` is part of the decision.
+
+mod execute;
+mod memory;
+mod observe;
+mod publish;
+
+use machinist_core::machineset::decide;
+
+pub use self::memory::Memory;
+use crate::{
+    context::Context,
+    engine::{queue::Outcome, store::ObjectKey},
+    machine::{superseded_or_failed, until},
+};
+
+pub const NAME: &str = "machineset";
+
+pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
+    let Some(set) = context.stores.machine_sets.get(&key) else {
+        memory.forget(&key);
+        context.note_waiting(NAME, &key, &[]);
+        return Outcome::Settled;
+    };
+    let observation = observe::observe(context, memory, &set);
+    let now = context.env.now();
+    let decision = decide(&observation.observed(), now);
+
+    context.note_waiting(NAME, &key, &decision.waiting);
+    let executed = execute::execute(context, memory, &set, &decision.actions).await;
+    let published = publish::publish(context, memory, &set, &decision).await;
+
+    if let Err(error) = executed {
+        return superseded_or_failed(error);
+    }
+    if let Err(error) = published {
+        return superseded_or_failed(error.into());
+    }
+    match decision.recheck {
+        Some(at) => Outcome::RecheckAfter(until(now, at)),
+        None => Outcome::Settled,
+    }
+}

@@ -1,0 +1,110 @@
+//! What is known of one pool: its Machines and their Nodes.
+
+use std::sync::Arc;
+
+use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use machinist_api::{Machine, MachineSet};
+use machinist_core::machineset::{Observed, observed::Member, validate};
+
+use super::memory::{Memory, SetMemory, fresh_name};
+use crate::{context::Context, engine::store::ObjectKey};
+
+/// How many Machines one pass may make; the next pass follows at once.
+const CREATED_IN_ONE_PASS: usize = 100;
+
+pub struct Observation {
+    set: Arc<MachineSet>,
+    members: Vec<(Arc<Machine>, Option<Arc<Node>>)>,
+    unreadable: usize,
+    names: Vec<String>,
+    memory: SetMemory,
+}
+
+impl Observation {
+    pub fn observed(&self) -> Observed<'_> {
+        Observed {
+            set: &self.set,
+            machines: self
+                .members
+                .iter()
+                .map(|(machine, node)| Member { machine, node: node.as_deref() })
+                .collect(),
+            unreadable: self.unreadable,
+            fresh_names: &self.names,
+            status_written_at: self.memory.status_written_at,
+            last_failure: self.memory.last_failure.as_ref(),
+        }
+    }
+}
+
+pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Observation {
+    let key = ObjectKey::of(&**set);
+    let remembered = memory.of(&key);
+    let selector = validate(set).ok();
+    let is_candidate = |machine: &Machine| {
+        let owner = machine
+            .metadata
+            .owner_references
+            .iter()
+            .flatten()
+            .find(|owner| owner.controller == Some(true));
+        match owner {
+            Some(owner) => Some(&owner.uid) == set.metadata.uid.as_ref(),
+            None => selector.as_ref().is_some_and(|selector| {
+                selector.matches(&machine.metadata.labels.clone().unwrap_or_default())
+            }),
+        }
+    };
+    let members: Vec<_> = context
+        .stores
+        .machines
+        .list_in(&key.namespace)
+        .into_iter()
+        .filter(|machine| is_candidate(machine))
+        .map(|machine| {
+            let node = linked_node(context, &machine);
+            (machine, node)
+        })
+        .collect();
+    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+    let kept = members
+        .iter()
+        .filter(|(machine, _)| {
+            let labels = machine.metadata.labels.clone().unwrap_or_default();
+            machine.metadata.deletion_timestamp.is_none()
+                && selector.as_ref().is_some_and(|selector| selector.matches(&labels))
+        })
+        .count();
+    let missing = wanted.saturating_sub(kept).min(CREATED_IN_ONE_PASS);
+    // A Machine whose creation succeeded after all is there by now.
+    let is_there = |name: &String| {
+        members.iter().any(|(machine, _)| machine.metadata.name.as_ref() == Some(name))
+    };
+    let mut names: Vec<String> =
+        remembered.unresolved.iter().filter(|name| !is_there(name)).cloned().collect();
+    while names.len() < missing {
+        names.push(fresh_name(&context.env, &key.name));
+    }
+    let unreadable = unreadable_members(context, set);
+    Observation { set: Arc::clone(set), members, unreadable, names, memory: remembered }
+}
+
+/// How many Machines of this set exist that could not be read.
+fn unreadable_members(context: &Context, set: &MachineSet) -> usize {
+    let is_ours = |metadata: &ObjectMeta| {
+        metadata.namespace == set.metadata.namespace
+            && metadata.deletion_timestamp.is_none()
+            && metadata.owner_references.iter().flatten().any(|owner| {
+                owner.controller == Some(true) && Some(&owner.uid) == set.metadata.uid.as_ref()
+            })
+    };
+    context.stores.machines.invalid().iter().filter(|object| is_ours(&object.metadata)).count()
+}
+
+/// The Node that the Machine is linked to, if it is still that Node.
+fn linked_node(context: &Context, machine: &Machine) -> Option<Arc<Node>> {
+    let reference = machine.status.as_ref()?.node_ref.as_ref()?;
+    let node = context.stores.nodes.get(&ObjectKey::cluster_wide(reference.name.as_deref()?))?;
+    let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;
+    is_same.then_some(node)
+}

@@ -1,0 +1,360 @@
+//! What can be measured from outside?
+//!
+//! One registry for the whole process, without globals. Names and labels of the original controllers are kept, so that existing
+//! alerts and dashboards work; what is ours begins with `machinist_`. Served as OpenMetrics text.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+pub use self::{
+    fleet::{CloudViewRow, FleetSnapshot, MachineRow, MachineSetRow},
+    instance_failures::InstanceOperation,
+};
+use self::{
+    fleet::{CloudViews, Fleet},
+    instance_failures::InstanceFailures,
+    process::Process,
+    waiting::Waiting,
+};
+use crate::engine::queue::Outcome;
+
+mod fleet;
+mod instance_failures;
+mod process;
+mod waiting;
+
+/// The media type of the text that [`Metrics::encode`] returns.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Buckets of the phase histogram, in seconds, as the original has them.
+const PHASE_BUCKETS: [f64; 13] =
+    [5.0, 10.0, 20.0, 30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0];
+
+/// Buckets of a run's duration, in seconds: from an answer out of memory to a cloud that hangs.
+const RUN_BUCKETS: [f64; 12] =
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// All metrics of the process. Clones share the same values.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    registry: Mutex<Registry>,
+    queue_depth: Family<QueueLabels, Gauge>,
+    queue_adds: Family<QueueLabels, Counter>,
+    queue_retries: Family<QueueLabels, Counter>,
+    reconcile: Family<ReconcileLabels, Counter>,
+    reconcile_errors: Family<ControllerLabels, Counter>,
+    reconcile_time: Family<ControllerLabels, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    lease_held: Family<LeaseLabels, Gauge>,
+    watch_failures: Family<KindLabels, Counter>,
+    dropped_events: Counter,
+    phase_transition: Family<PhaseLabels, Histogram, fn() -> Histogram>,
+    cloud_calls: Family<CloudCallLabels, Counter>,
+    invariant_violations: Family<InvariantLabels, Counter>,
+    instance_failures: InstanceFailures,
+    waiting: Waiting,
+}
+
+// The names of the labels are the contract of the original metrics (client-go, controller-runtime, the Machine API).
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabels {
+    name: String,
+    controller: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ControllerLabels {
+    controller: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReconcileLabels {
+    controller: String,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    code: String,
+    method: String,
+    host: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LeaseLabels {
+    name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabels {
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PhaseLabels {
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CloudCallLabels {
+    provider: String,
+    action: String,
+    result: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InvariantLabels {
+    invariant: &'static str,
+}
+
+/// The metrics of one queue.
+#[derive(Clone, Debug)]
+pub struct QueueMetrics {
+    pub(crate) depth: Gauge,
+    pub(crate) adds: Counter,
+    pub(crate) retries: Counter,
+    metrics: Metrics,
+    controller: String,
+}
+
+impl Metrics {
+    /// Makes the metrics of a process, all at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let phases: fn() -> Histogram = || Histogram::new(PHASE_BUCKETS);
+        let runs: fn() -> Histogram = || Histogram::new(RUN_BUCKETS);
+        let shared = Shared {
+            registry: Mutex::default(),
+            queue_depth: Family::default(),
+            queue_adds: Family::default(),
+            queue_retries: Family::default(),
+            reconcile: Family::default(),
+            reconcile_errors: Family::default(),
+            reconcile_time: Family::new_with_constructor(runs),
+            requests: Family::default(),
+            lease_held: Family::default(),
+            watch_failures: Family::default(),
+            dropped_events: Counter::default(),
+            phase_transition: Family::new_with_constructor(phases),
+            cloud_calls: Family::default(),
+            invariant_violations: Family::default(),
+            instance_failures: InstanceFailures::default(),
+            waiting: Waiting::default(),
+        };
+        shared.register();
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns all metrics as OpenMetrics text.
+    ///
+    /// # Errors
+    /// Fails only if writing to memory fails.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut encoded = String::new();
+        let registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        text::encode(&mut encoded, &registry)?;
+        Ok(encoded)
+    }
+
+    /// Publishes the fleet's metrics from what `snapshot` returns at each scrape.
+    pub fn register_fleet(&self, snapshot: impl Fn() -> FleetSnapshot + Send + Sync + 'static) {
+        self.lock_registry().register_collector(Box::new(Fleet::new(snapshot)));
+    }
+
+    /// Publishes the age of each cloud view from what `views` returns at each scrape.
+    pub fn register_cloud_views(
+        &self,
+        views: impl Fn() -> Vec<CloudViewRow> + Send + Sync + 'static,
+    ) {
+        self.lock_registry().register_collector(Box::new(CloudViews::new(views)));
+    }
+
+    /// Observes how long after its creation a machine entered a phase.
+    pub fn observe_phase_transition(&self, phase: &str, since_creation: Duration) {
+        let labels = PhaseLabels { phase: phase.to_owned() };
+        let histogram = self.shared.phase_transition.get_or_create(&labels);
+        histogram.observe(since_creation.as_secs_f64());
+    }
+
+    /// Counts a failed operation on a machine's instance.
+    pub fn count_instance_failure(
+        &self,
+        operation: InstanceOperation,
+        namespace: &str,
+        name: &str,
+        reason: &str,
+    ) {
+        self.shared.instance_failures.count(operation, namespace, name, reason);
+    }
+
+    /// Counts a call to a cloud. `result` is `success` or the class of the error.
+    pub fn count_cloud_call(&self, provider: &str, action: &str, result: &str) {
+        let labels = CloudCallLabels {
+            provider: provider.to_owned(),
+            action: action.to_owned(),
+            result: result.to_owned(),
+        };
+        self.shared.cloud_calls.get_or_create(&labels).inc();
+    }
+
+    /// Notes why an object waits, or with `None` that it does not.
+    pub fn set_waiting(&self, controller: &str, key: &str, reason: Option<&str>) {
+        self.shared.waiting.set(controller, key, reason);
+    }
+
+    /// Drops what is remembered of a machine that is gone, so that memory does not grow with its history.
+    pub fn forget_machine(&self, namespace: &str, name: &str) {
+        self.shared.instance_failures.forget(namespace, name);
+    }
+
+    /// Counts that something happened that must never happen.
+    pub fn count_invariant_violation(&self, invariant: &'static str) {
+        self.shared.invariant_violations.get_or_create(&InvariantLabels { invariant }).inc();
+    }
+
+    /// Counts an event that could not be recorded.
+    pub fn count_dropped_event(&self) {
+        self.shared.dropped_events.inc();
+    }
+
+    pub(crate) fn count_watch_failure(&self, kind: &str) {
+        self.shared.watch_failures.get_or_create(&KindLabels { kind: kind.to_owned() }).inc();
+    }
+
+    pub(crate) fn set_lease_held(&self, name: &str, held: bool) {
+        let labels = LeaseLabels { name: name.to_owned() };
+        self.shared.lease_held.get_or_create(&labels).set(i64::from(held));
+    }
+
+    pub(crate) fn count_request(&self, code: &str, method: &str, host: &str) {
+        let labels = RequestLabels {
+            code: code.to_owned(),
+            method: method.to_owned(),
+            host: host.to_owned(),
+        };
+        self.shared.requests.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn queue(&self, controller: &str) -> QueueMetrics {
+        let labels = QueueLabels { name: controller.to_owned(), controller: controller.to_owned() };
+        QueueMetrics {
+            depth: self.shared.queue_depth.get_or_create_owned(&labels),
+            adds: self.shared.queue_adds.get_or_create_owned(&labels),
+            retries: self.shared.queue_retries.get_or_create_owned(&labels),
+            metrics: self.clone(),
+            controller: controller.to_owned(),
+        }
+    }
+
+    fn lock_registry(&self) -> std::sync::MutexGuard<'_, Registry> {
+        self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shared {
+    /// Registers every family. A counter's name gets `_total` on the wire.
+    fn register(&self) {
+        let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register(
+            "workqueue_depth",
+            "Keys waiting to be handled",
+            self.queue_depth.clone(),
+        );
+        registry.register("workqueue_adds", "Keys added", self.queue_adds.clone());
+        registry.register(
+            "workqueue_retries",
+            "Keys added after a failure",
+            self.queue_retries.clone(),
+        );
+        registry.register("controller_runtime_reconcile", "Runs by result", self.reconcile.clone());
+        registry.register(
+            "controller_runtime_reconcile_errors",
+            "Runs that failed",
+            self.reconcile_errors.clone(),
+        );
+        registry.register(
+            "controller_runtime_reconcile_time_seconds",
+            "Duration of a run",
+            self.reconcile_time.clone(),
+        );
+        registry.register(
+            "rest_client_requests",
+            "Requests to the API server by status code, method and host",
+            self.requests.clone(),
+        );
+        registry.register(
+            "leader_election_master_status",
+            "Whether this process holds the lease",
+            self.lease_held.clone(),
+        );
+        registry.register(
+            "machinist_watch_failures",
+            "Lists and watches that failed",
+            self.watch_failures.clone(),
+        );
+        registry.register(
+            "machinist_events_dropped",
+            "Events that could not be recorded",
+            self.dropped_events.clone(),
+        );
+        registry.register(
+            "mapi_machine_phase_transition_seconds",
+            "Time from a machine's creation to its entering the phase",
+            self.phase_transition.clone(),
+        );
+        registry.register(
+            "machinist_cloud_calls",
+            "Calls to the cloud by action and result",
+            self.cloud_calls.clone(),
+        );
+        registry.register(
+            "machinist_invariant_violations",
+            "Things that happened and must never happen",
+            self.invariant_violations.clone(),
+        );
+        registry.register_collector(Box::new(self.instance_failures.clone()));
+        registry.register_collector(Box::new(self.waiting.clone()));
+        registry.register_collector(Box::new(Process));
+    }
+}
+
+impl QueueMetrics {
+    pub(crate) fn finished(&self, outcome: &Outcome, took: Duration) {
+        let Shared { reconcile, reconcile_errors, reconcile_time, .. } = &*self.metrics.shared;
+        let controller = ControllerLabels { controller: self.controller.clone() };
+        let result = match outcome {
+            Outcome::Settled => "success",
+            Outcome::RecheckAfter(_) => "requeue_after",
+            Outcome::Failed(_) => {
+                reconcile_errors.get_or_create(&controller).inc();
+                "error"
+            }
+        };
+        reconcile_time.get_or_create(&controller).observe(took.as_secs_f64());
+        let controller = self.controller.clone();
+        reconcile.get_or_create(&ReconcileLabels { controller, result }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! The NodeLink controller: gives each Node what its Machine wants on it. (The other direction, the
+//! Machine's nodeRef, is part of the Machine's own status.)
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use machinist_api::Machine;
+use machinist_core::{
+    node,
+    nodelink::{NodeChange, Observed, decide, machine_matches_node},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    context::{Context, Stores},
+    engine::{queue::Outcome, store::ObjectKey},
+    index,
+    machine::superseded_or_failed,
+    write::{self, Precondition},
+};
+
+pub const NAME: &str = "nodelink";
+
+pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
+    let Some(node) = context.stores.nodes.get(&key) else {
+        context.note_waiting(NAME, &key, &[]);
+        return Outcome::Settled;
+    };
+    let machines = observe(&context.stores, &node);
+    let observed = Observed { node: &node, machines: machines.iter().map(AsRef::as_ref).collect() };
+    let decision = decide(&observed);
+    context.note_waiting(NAME, &key, &decision.waiting);
+    for change in &decision.actions {
+        if let Err(error) = execute(context, &node, change).await {
+            return superseded_or_failed(error);
+        }
+    }
+    Outcome::Settled
+}
+
+fn observe(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
+    let mut machines = Vec::new();
+    if let Some(provider_id) = node::provider_id(node) {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, provider_id));
+    }
+    if machines.is_empty()
+        && let Some(address) = node::internal_ips(node).first()
+    {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_INTERNAL_IP, address));
+    }
+    machines.retain(|machine| machine_matches_node(machine, node));
+    machines
+}
+
+async fn execute(context: &Context, node: &Node, change: &NodeChange) -> anyhow::Result<()> {
+    let api = Api::<Node>::all(context.client.clone());
+    let written = write::object(&api, node, patch_of(change), Precondition::Observed).await?;
+    context.stores.nodes.apply_written(written);
+    Ok(())
+}
+
+fn patch_of(change: &NodeChange) -> Value {
+    let mut patch = json!({});
+    if !change.labels.is_empty() {
+        patch["metadata"]["labels"] = json!(change.labels);
+    }
+    if !change.annotations.is_empty() {
+        patch["metadata"]["annotations"] = json!(change.annotations);
+    }
+    if let Some(taints) = &change.taints {
+        patch["spec"]["taints"] = json!(taints);
+    }
+    patch
+}

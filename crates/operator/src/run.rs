@@ -1,0 +1,318 @@
+//! How the parts are put together: stores, watches, clouds, queues, leases. Wiring only; nothing is
+//! decided here.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::SignedDuration;
+use kube::Client;
+use machinist_core::{lease::LeaseTimings, machine::Policy};
+
+use crate::{
+    args::Args,
+    cloud::{
+        CloudSettings, Clouds,
+        connect::{Connect, RealClouds},
+        view::ViewTimings,
+    },
+    context::{Context, Stores},
+    drain,
+    engine::{
+        env::Env,
+        events::{EventRecorder, EventTarget, EventType},
+        leadership::Leadership,
+        lease::{Election, NamedLease},
+        queue::{Outcome, Queue},
+        store::{InvalidObject, ObjectKey, Store},
+        supervisor::{Spawner, Supervisor},
+        watch::Watch,
+    },
+    fleet,
+    http::{Readiness, Server},
+    index, machine, machineset,
+    metrics::Metrics,
+    nodelink,
+    wake::{self, Queues},
+};
+
+/// How many MachineSets and Nodes are worked on at once; both only write to the API server.
+const SET_CONCURRENCY: usize = 8;
+const NODE_CONCURRENCY: usize = 16;
+
+/// Runs the operator until it is told to stop, or a part of it fails.
+pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let env = Env::system()?;
+    let metrics = Metrics::new();
+    let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
+    let connect = Arc::new(RealClouds { metrics: metrics.clone() });
+    let supervisor = Supervisor::new();
+    let spawner = supervisor.spawner();
+    let readiness = Readiness::default();
+
+    let server = Server::bind(&args.http_address, &metrics, &readiness).await?;
+    if let Some(file) = &args.http_address_file {
+        let lines: String = server.addresses.iter().map(|address| format!("{address}\n")).collect();
+        std::fs::write(file, lines)?;
+    }
+    spawner.spawn("http server", server.run());
+    start(&args, &client, &env, &metrics, &spawner, &readiness, connect)?;
+    supervisor.run(shutdown).await
+}
+
+/// Starts everything that works on the cluster. The simulator starts the same.
+pub fn start(
+    args: &Args,
+    client: &Client,
+    env: &Env,
+    metrics: &Metrics,
+    spawner: &Spawner,
+    readiness: &Readiness,
+    connect: Arc<dyn Connect>,
+) -> anyhow::Result<()> {
+    let stores = stores();
+    let (events, writer) = EventRecorder::new(client, env, metrics, "machinist");
+    let queues = Queues {
+        machines: Queue::new(machine::NAME, env, metrics),
+        machine_sets: Queue::new(machineset::NAME, env, metrics),
+        nodes: Queue::new(nodelink::NAME, env, metrics),
+        drains: Queue::new(drain::NAME, env, metrics),
+    };
+    let draining = Arc::new(drain::Memory::default());
+    wake::connect(&stores, &queues, &draining);
+
+    let (on, to) = (stores.clone(), queues.machines.clone());
+    let clouds = Clouds::new(
+        client,
+        env,
+        spawner,
+        connect,
+        cloud_settings(args)?,
+        &stores.infrastructures,
+        Arc::new(move |changed| wake::cloud_changed(&on, &to, changed)),
+    );
+    let leadership = start_election(args, client, env, metrics, spawner)?;
+    let context = Arc::new(Context {
+        client: client.clone(),
+        env: env.clone(),
+        metrics: metrics.clone(),
+        events: events.clone(),
+        stores: stores.clone(),
+        clouds,
+        policy: Policy { launch_visibility: SignedDuration::try_from(args.launch_visibility)? },
+        leadership,
+    });
+    fleet::register(&context);
+
+    spawner.spawn_last("event writer", writer.run(spawner.stopping_last()));
+    start_watches(args, client, env, metrics, spawner, &stores, &events);
+    for (name, is_synced) in sync_checks(&stores) {
+        readiness.require(name, is_synced);
+    }
+    start_controllers(args, spawner, &context, queues, draining);
+    Ok(())
+}
+
+fn stores() -> Stores {
+    Stores {
+        machines: Store::builder()
+            .index(index::MACHINE_BY_PROVIDER_ID, index::provider_id_of_machine)
+            .index(index::MACHINE_BY_INTERNAL_IP, index::internal_ips_of_machine)
+            .index(index::MACHINE_BY_UID, index::uid_of_machine)
+            .index(index::MACHINE_BY_INSTANCE, index::instance_of_machine)
+            .index(index::MACHINE_BY_NODE, index::node_of_machine)
+            .build(),
+        machine_sets: Store::builder().build(),
+        nodes: Store::builder()
+            .prune(index::prune_node)
+            .index(index::NODE_BY_PROVIDER_ID, index::provider_id_of_node)
+            .index(index::NODE_BY_INTERNAL_IP, index::internal_ips_of_node)
+            .build(),
+        pods: Store::builder()
+            .prune(index::prune_pod)
+            .index(index::POD_BY_NODE, index::node_of_pod)
+            .build(),
+        budgets: Store::builder().build(),
+        infrastructures: Store::builder().build(),
+    }
+}
+
+fn start_watches(
+    args: &Args,
+    client: &Client,
+    env: &Env,
+    metrics: &Metrics,
+    spawner: &Spawner,
+    stores: &Stores,
+    events: &EventRecorder,
+) {
+    let namespace = &args.namespace;
+    let reporter = events.clone();
+    let machines = Watch::namespaced(client, metrics, &stores.machines, namespace)
+        .on_invalid(move |object| report_invalid(&reporter, "Machine", object));
+    spawner.spawn("watch of machines", machines.run(env.clone()));
+    let reporter = events.clone();
+    let sets = Watch::namespaced(client, metrics, &stores.machine_sets, namespace)
+        .on_invalid(move |object| report_invalid(&reporter, "MachineSet", object));
+    spawner.spawn("watch of machinesets", sets.run(env.clone()));
+    let nodes = Watch::cluster_wide(client, metrics, &stores.nodes);
+    spawner.spawn("watch of nodes", nodes.run(env.clone()));
+    let pods = Watch::cluster_wide(client, metrics, &stores.pods);
+    spawner.spawn("watch of pods", pods.run(env.clone()));
+    let budgets = Watch::cluster_wide(client, metrics, &stores.budgets);
+    spawner.spawn("watch of disruption budgets", budgets.run(env.clone()));
+    let infrastructures = Watch::cluster_wide(client, metrics, &stores.infrastructures).optional();
+    spawner.spawn("watch of infrastructures", infrastructures.run(env.clone()));
+}
+
+/// An object that cannot be read is told so, on itself, and stops nobody else (Rule 12).
+fn report_invalid(events: &EventRecorder, kind: &str, object: &InvalidObject) {
+    let target = EventTarget {
+        api_version: "machine.openshift.io/v1beta1".to_owned(),
+        kind: kind.to_owned(),
+        namespace: object.metadata.namespace.clone().unwrap_or_default(),
+        name: object.metadata.name.clone().unwrap_or_default(),
+        uid: object.metadata.uid.clone().unwrap_or_default(),
+    };
+    let reason = machinist_api::names::event::FAILED_VALIDATE;
+    events.record(&target, EventType::Warning, reason, "Validate", &object.error);
+}
+
+type SyncCheck = Box<dyn Fn() -> bool + Send + Sync>;
+
+fn sync_checks(stores: &Stores) -> Vec<(&'static str, SyncCheck)> {
+    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } = stores.clone();
+    vec![
+        ("machines are listed", Box::new(move || machines.is_synced())),
+        ("machinesets are listed", Box::new(move || machine_sets.is_synced())),
+        ("nodes are listed", Box::new(move || nodes.is_synced())),
+        ("pods are listed", Box::new(move || pods.is_synced())),
+        ("disruption budgets are listed", Box::new(move || budgets.is_synced())),
+        ("infrastructures are listed", Box::new(move || infrastructures.is_synced())),
+    ]
+}
+
+fn start_election(
+    args: &Args,
+    client: &Client,
+    env: &Env,
+    metrics: &Metrics,
+    spawner: &Spawner,
+) -> anyhow::Result<Leadership> {
+    let (operator, controllers) = match args.leader_elect_lease_duration {
+        None => (LeaseTimings::MACHINE_API_OPERATOR, LeaseTimings::MACHINE_CONTROLLERS),
+        Some(duration) => {
+            let timings = LeaseTimings {
+                duration,
+                renew_deadline: duration.mul_f64(0.7),
+                retry_period: duration.mul_f64(0.15),
+            };
+            (timings, timings)
+        }
+    };
+    let identity = args.identity.clone().unwrap_or_else(|| default_identity(env));
+    let leases = NamedLease::originals(operator, controllers);
+    let (election, leadership) =
+        Election::new(client, env, metrics, &args.namespace, identity, leases)?;
+    spawner.spawn_last("leader election", election.run(spawner.stopping_last()));
+    Ok(leadership)
+}
+
+/// The pod's name and something that no other process has.
+fn default_identity(env: &Env) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{:016x}", host.trim(), env.random_u64())
+}
+
+fn start_controllers(
+    args: &Args,
+    spawner: &Spawner,
+    context: &Arc<Context>,
+    queues: Queues,
+    draining: Arc<drain::Memory>,
+) {
+    let stopping = spawner.stopping();
+    let start = |name: &'static str, queue: Queue<ObjectKey>, concurrency, handler: Handler| {
+        let (context, leadership) = (Arc::clone(context), context.leadership.clone());
+        let stopping = stopping.clone();
+        spawner.spawn_graceful(format!("{name} controller"), async move {
+            // Nothing is decided on half a picture (R6).
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                () = all_synced(&context.stores) => {}
+            }
+            queue.run(leadership, stopping, concurrency, handler).await
+        });
+    };
+    let of = Arc::clone(context);
+    start(
+        machine::NAME,
+        queues.machines,
+        args.machine_concurrency,
+        Box::new(move |key| {
+            let context = Arc::clone(&of);
+            Box::pin(async move { machine::reconcile(&context, key).await })
+        }),
+    );
+    let (of, memory) = (Arc::clone(context), Arc::new(machineset::Memory::default()));
+    start(
+        machineset::NAME,
+        queues.machine_sets,
+        SET_CONCURRENCY,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { machineset::reconcile(&context, &memory, key).await })
+        }),
+    );
+    let of = Arc::clone(context);
+    start(
+        nodelink::NAME,
+        queues.nodes,
+        NODE_CONCURRENCY,
+        Box::new(move |key| {
+            let context = Arc::clone(&of);
+            Box::pin(async move { nodelink::reconcile(&context, key).await })
+        }),
+    );
+    let of = Arc::clone(context);
+    start(
+        drain::NAME,
+        queues.drains,
+        args.drain_concurrency,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&draining));
+            Box::pin(async move { drain::reconcile(&context, &memory, key).await })
+        }),
+    );
+}
+
+type Run = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Handler = Box<dyn Fn(ObjectKey) -> Run + Send + Sync>;
+
+async fn all_synced(stores: &Stores) {
+    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } = stores;
+    machines.synced().await;
+    machine_sets.synced().await;
+    nodes.synced().await;
+    pods.synced().await;
+    budgets.synced().await;
+    infrastructures.synced().await;
+}
+
+fn cloud_settings(args: &Args) -> anyhow::Result<CloudSettings> {
+    let ca_bundle_pem = match &args.aws_ca_bundle {
+        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+            anyhow::anyhow!("failed to read --aws-ca-bundle {}: {error}", path.display())
+        })?),
+        None => None,
+    };
+    Ok(CloudSettings {
+        region: args.aws_region.clone(),
+        ec2_endpoint: args.aws_ec2_endpoint.clone(),
+        ca_bundle_pem,
+        timings: ViewTimings {
+            list_period: args.cloud_list_period,
+            first_look: args.cloud_first_look.max(Duration::from_millis(100)),
+            launch_visibility: args.launch_visibility,
+        },
+    })
+}

@@ -1,0 +1,192 @@
+//! Who is woken by what: from a change of one object to the keys that must be looked at. A change
+//! that no decision reads wakes nobody.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Resource;
+use machinist_api::{Machine, MachineSet};
+use machinist_core::{drain::decide::concerns, machineset::validate, node};
+
+use crate::{
+    cloud::snapshot::Changed,
+    context::Stores,
+    drain,
+    engine::{
+        queue::Queue,
+        store::{Change, ObjectKey},
+    },
+    index,
+};
+
+/// The queues of all controllers.
+#[derive(Clone)]
+pub struct Queues {
+    pub machines: Queue<ObjectKey>,
+    pub machine_sets: Queue<ObjectKey>,
+    pub nodes: Queue<ObjectKey>,
+    pub drains: Queue<ObjectKey>,
+}
+
+/// Connects the stores to the queues.
+pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) {
+    let (on, to, memory) = (stores.clone(), queues.clone(), Arc::clone(draining));
+    stores.machines.on_change(move |change| machine_changed(&on, &to, &memory, change));
+    let to = queues.clone();
+    stores.machine_sets.on_change(move |change| {
+        to.machine_sets.add(change.key.clone());
+    });
+    let (on, to) = (stores.clone(), queues.clone());
+    stores.nodes.on_change(move |change| node_changed(&on, &to, change));
+    let (on, to) = (stores.clone(), queues.clone());
+    stores.pods.on_change(move |change| pod_changed(&on, &to, change));
+    let (to, memory) = (queues.clone(), Arc::clone(draining));
+    stores.budgets.on_change(move |_| {
+        for key in memory.under_way() {
+            to.drains.add(key);
+        }
+    });
+    // Region, endpoint and tags of the whole cluster.
+    let (on, to) = (stores.clone(), queues.clone());
+    stores.infrastructures.on_change(move |_| wake_all_machines(&on, &to));
+}
+
+/// Wakes the Machines whose instances look different. An empty change is the first answer of a
+/// view, or its failure: everybody who waits for it is woken.
+pub fn cloud_changed(stores: &Stores, machines: &Queue<ObjectKey>, changed: &Changed) {
+    if changed.is_empty() {
+        for machine in stores.machines.list() {
+            machines.add(ObjectKey::of(&*machine));
+        }
+        return;
+    }
+    let by_uid = changed.uids.iter().map(|uid| (index::MACHINE_BY_UID, uid.as_str()));
+    let by_id = changed.ids.iter().map(|id| (index::MACHINE_BY_INSTANCE, id.0.as_str()));
+    for (index, value) in by_uid.chain(by_id) {
+        for machine in stores.machines.by_index(index, value) {
+            machines.add(ObjectKey::of(&*machine));
+        }
+    }
+}
+
+fn wake_all_machines(stores: &Stores, queues: &Queues) {
+    for machine in stores.machines.list() {
+        queues.machines.add(ObjectKey::of(&*machine));
+    }
+}
+
+fn machine_changed(
+    stores: &Stores,
+    queues: &Queues,
+    draining: &drain::Memory,
+    change: &Change<Machine>,
+) {
+    queues.machines.add(change.key.clone());
+    let is_draining = change.after.as_deref().is_some_and(concerns);
+    if is_draining || draining.under_way().contains(&change.key) {
+        queues.drains.add(change.key.clone());
+    }
+    for machine in [&change.before, &change.after].into_iter().flatten() {
+        for set in sets_of(stores, machine) {
+            queues.machine_sets.add(set);
+        }
+    }
+    if let Some(machine) = &change.after {
+        let is_same_for_node = change.before.as_ref().is_some_and(|before| {
+            before.spec.metadata == machine.spec.metadata
+                && before.spec.taints == machine.spec.taints
+                && before.spec.provider_id == machine.spec.provider_id
+                && index::internal_ips_of_machine(before) == index::internal_ips_of_machine(machine)
+        });
+        if !is_same_for_node {
+            for node in nodes_of(stores, machine) {
+                queues.nodes.add(node);
+            }
+        }
+    }
+}
+
+/// The pool that owns a Machine, or those that may adopt it.
+fn sets_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let owner =
+        machine.metadata.owner_references.iter().flatten().find(|one| one.controller == Some(true));
+    if let Some(owner) = owner {
+        return vec![ObjectKey::new(namespace, owner.name.as_str())];
+    }
+    let labels = machine.metadata.labels.clone().unwrap_or_default();
+    let may_adopt =
+        |set: &MachineSet| validate(set).is_ok_and(|selector| selector.matches(&labels));
+    let sets = stores.machine_sets.list_in(namespace);
+    sets.iter().filter(|set| may_adopt(set)).map(|set| ObjectKey::of(&**set)).collect()
+}
+
+fn nodes_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {
+    let mut nodes = Vec::new();
+    for provider_id in index::provider_id_of_machine(machine) {
+        nodes.extend(stores.nodes.by_index(index::NODE_BY_PROVIDER_ID, &provider_id));
+    }
+    for address in index::internal_ips_of_machine(machine) {
+        nodes.extend(stores.nodes.by_index(index::NODE_BY_INTERNAL_IP, &address));
+    }
+    nodes.iter().map(|node| ObjectKey::of(&**node)).collect()
+}
+
+fn node_changed(stores: &Stores, queues: &Queues, change: &Change<Node>) {
+    if let (Some(before), Some(after)) = (&change.before, &change.after)
+        && is_heartbeat(before, after)
+    {
+        return;
+    }
+    queues.nodes.add(change.key.clone());
+    for node in [&change.before, &change.after].into_iter().flatten() {
+        for machine in machines_of(stores, node) {
+            let key = ObjectKey::of(&*machine);
+            queues.machines.add(key.clone());
+            if concerns(&machine) {
+                queues.drains.add(key);
+            }
+            for set in sets_of(stores, &machine) {
+                queues.machine_sets.add(set);
+            }
+        }
+    }
+    // A control-plane node that is free again lets the next one be drained.
+    if change.after.as_deref().or(change.before.as_deref()).is_some_and(node::is_control_plane) {
+        for machine in stores.machines.list().iter().filter(|machine| concerns(machine)) {
+            queues.drains.add(ObjectKey::of(&**machine));
+        }
+    }
+}
+
+fn machines_of(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
+    let mut machines = stores.machines.by_index(index::MACHINE_BY_NODE, node::name(node));
+    if let Some(provider_id) = node::provider_id(node) {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, provider_id));
+    }
+    for address in node::internal_ips(node) {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_INTERNAL_IP, address));
+    }
+    machines
+}
+
+/// Whether nothing changed that a decision reads. The store keeps no heartbeat times, so most
+/// heartbeats leave the pruned Node equal but for its resourceVersion.
+fn is_heartbeat(before: &Node, after: &Node) -> bool {
+    let strip = |node: &Node| {
+        let mut node = node.clone();
+        node.meta_mut().resource_version = None;
+        node
+    };
+    strip(before) == strip(after)
+}
+
+fn pod_changed(stores: &Stores, queues: &Queues, change: &Change<Pod>) {
+    let pod = change.after.as_deref().or(change.before.as_deref());
+    let Some(node) = pod.and_then(|pod| index::node_of_pod(pod).into_iter().next()) else { return };
+    for machine in stores.machines.by_index(index::MACHINE_BY_NODE, &node) {
+        if concerns(&machine) {
+            queues.drains.add(ObjectKey::of(&*machine));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! How objects are written: by merge patches that carry the uid, and the resourceVersion wherever
+//! the write decides something (Rule 3). Nothing is written that is already so (Rule 11).
+
+use std::fmt::Debug;
+
+use kube::{
+    Api, Resource,
+    api::{Patch, PatchParams},
+};
+use machinist_core::merge_patch;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+/// Who we are in `managedFields`.
+const FIELD_MANAGER: &str = "machinist-operator";
+
+/// What a write must find unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// The object as it was observed.
+    Observed,
+    /// The same object, whatever happened to it: for recording an effect that has happened.
+    SameObject,
+}
+
+/// Why a write did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    #[error("{what} was changed by somebody else meanwhile")]
+    Conflict { what: String },
+    #[error("{what} is gone")]
+    Gone { what: String },
+    #[error("failed to write {what}")]
+    Failed {
+        what: String,
+        #[source]
+        source: Box<kube::Error>,
+    },
+}
+
+impl WriteError {
+    fn of(what: String, error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict { what },
+            kube::Error::Api(status) if status.code == 404 => Self::Gone { what },
+            _ => Self::Failed { what, source: Box::new(error) },
+        }
+    }
+
+    /// Whether a newer version of the object is on its way through the watch.
+    pub fn is_superseded(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::Gone { .. })
+    }
+}
+
+/// Patches the status from what is stored to what it shall be; `None` when they are equal.
+pub async fn status<K, S>(
+    api: &Api<K>,
+    object: &K,
+    stored: Option<&S>,
+    wanted: &S,
+    precondition: Precondition,
+) -> Result<Option<K>, WriteError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    S: Serialize,
+{
+    let what = name_of(object);
+    let before = stored.map_or(Value::Null, to_value);
+    let before = if before.is_null() { json!({}) } else { before };
+    let Some(difference) = merge_patch::between(&before, &to_value(wanted)) else {
+        return Ok(None);
+    };
+    let patch = with_precondition(object, json!({ "status": difference }), precondition);
+    let name = object.meta().name.clone().unwrap_or_default();
+    let written = api
+        .patch_status(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
+        .await
+        .map_err(|error| WriteError::of(format!("the status of {what}"), error))?;
+    Ok(Some(written))
+}
+
+/// Patches the object itself with a merge patch.
+pub async fn object<K>(
+    api: &Api<K>,
+    object: &K,
+    patch: Value,
+    precondition: Precondition,
+) -> Result<K, WriteError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let patch = with_precondition(object, patch, precondition);
+    let name = object.meta().name.clone().unwrap_or_default();
+    api.patch(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
+        .await
+        .map_err(|error| WriteError::of(name_of(object), error))
+}
+
+/// Kind, namespace and name, for messages.
+pub fn name_of<K: Resource<DynamicType = ()>>(object: &K) -> String {
+    let metadata = object.meta();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    match metadata.namespace.as_deref() {
+        Some(namespace) => format!("{} {namespace}/{name}", K::kind(&())),
+        None => format!("{} {name}", K::kind(&())),
+    }
+}
+
+fn with_precondition<K: Resource>(object: &K, mut patch: Value, condition: Precondition) -> Value {
+    let metadata = object.meta();
+    if let Some(patch) = patch.as_object_mut() {
+        let entry = patch.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(target) = entry.as_object_mut() {
+            target.insert("uid".to_owned(), json!(metadata.uid));
+            if condition == Precondition::Observed {
+                target.insert("resourceVersion".to_owned(), json!(metadata.resource_version));
+            }
+        }
+    }
+    patch
+}
+
+/// Serialising our own types cannot fail; a value that does would read as no change.
+fn to_value<S: Serialize>(value: &S) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}
