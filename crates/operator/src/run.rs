@@ -87,7 +87,7 @@ pub fn start(
         connect,
         cloud_settings(args)?,
         &stores.infrastructures,
-        Arc::new(move |changed| wake::cloud_changed(&on, &to, changed)),
+        Arc::new(move |news| wake::cloud_changed(&on, &to, news)),
     );
     let leadership = start_election(args, client, env, metrics, spawner)?;
     let context = Arc::new(Context {

@@ -9,7 +9,7 @@ use machinist_api::{Machine, MachineSet};
 use machinist_core::{drain::decide::concerns, machineset::validate, node};
 
 use crate::{
-    cloud::snapshot::Changed,
+    cloud::snapshot::News,
     context::Stores,
     drain,
     engine::{
@@ -48,18 +48,15 @@ pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) 
     });
     // Region, endpoint and tags of the whole cluster.
     let (on, to) = (stores.clone(), queues.clone());
-    stores.infrastructures.on_change(move |_| wake_all_machines(&on, &to));
+    stores.infrastructures.on_change(move |_| wake_all_machines(&on, &to.machines));
 }
 
-/// Wakes the Machines whose instances look different. An empty change is the first answer of a
-/// view, or its failure: everybody who waits for it is woken.
-pub fn cloud_changed(stores: &Stores, machines: &Queue<ObjectKey>, changed: &Changed) {
-    if changed.is_empty() {
-        for machine in stores.machines.list() {
-            machines.add(ObjectKey::of(&*machine));
-        }
-        return;
-    }
+/// Wakes the Machines that a view has news for.
+pub fn cloud_changed(stores: &Stores, machines: &Queue<ObjectKey>, news: &News) {
+    let changed = match news {
+        News::ForEverybody => return wake_all_machines(stores, machines),
+        News::About(changed) => changed,
+    };
     let by_uid = changed.uids.iter().map(|uid| (index::MACHINE_BY_UID, uid.as_str()));
     let by_id = changed.ids.iter().map(|id| (index::MACHINE_BY_INSTANCE, id.0.as_str()));
     for (index, value) in by_uid.chain(by_id) {
@@ -69,9 +66,9 @@ pub fn cloud_changed(stores: &Stores, machines: &Queue<ObjectKey>, changed: &Cha
     }
 }
 
-fn wake_all_machines(stores: &Stores, queues: &Queues) {
+fn wake_all_machines(stores: &Stores, machines: &Queue<ObjectKey>) {
     for machine in stores.machines.list() {
-        queues.machines.add(ObjectKey::of(&*machine));
+        machines.add(ObjectKey::of(&*machine));
     }
 }
 

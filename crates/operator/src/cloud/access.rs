@@ -26,8 +26,7 @@ use tokio::time::Instant;
 use super::{
     connect::{Connect, ConnectRequest, Credentials},
     pace::Pace,
-    snapshot::Changed,
-    view::{CloudView, ViewTimings, failure_of},
+    view::{CloudView, Listener, ViewTimings, failure_of},
 };
 use crate::engine::{
     env::Env,
@@ -86,7 +85,7 @@ pub struct Clouds {
     connect: Arc<dyn Connect>,
     settings: CloudSettings,
     infrastructures: Store<Infrastructure>,
-    listener: Arc<dyn Fn(&Changed) + Send + Sync>,
+    listener: Listener,
     known: Mutex<BTreeMap<CloudKey, Arc<CloudAccess>>>,
     /// Lets one connection be made at a time, so that no two views are opened for one key.
     connecting: tokio::sync::Mutex<()>,
@@ -100,7 +99,7 @@ impl Clouds {
         connect: Arc<dyn Connect>,
         settings: CloudSettings,
         infrastructures: &Store<Infrastructure>,
-        listener: Arc<dyn Fn(&Changed) + Send + Sync>,
+        listener: Listener,
     ) -> Self {
         Self {
             client: client.clone(),

@@ -159,6 +159,14 @@ impl Snapshot {
     }
 }
 
+/// What a view tells those who read it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The first answer, or the reason why there is none: whoever waits for one is concerned.
+    ForEverybody,
+    About(Changed),
+}
+
 /// Which instances, and so which Machines, look different now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changed {

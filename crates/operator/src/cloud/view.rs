@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::snapshot::{Changed, Snapshot};
+use super::snapshot::{Changed, News, Snapshot};
 use crate::engine::env::Env;
 
 /// How often a view looks.
@@ -35,7 +35,7 @@ const GATHER: Duration = Duration::from_millis(50);
 const LOOK_GROWTH: f64 = 1.5;
 
 type Answer = Result<Vec<Instance>, CloudFailure>;
-type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
+pub type Listener = Arc<dyn Fn(&News) + Send + Sync>;
 
 /// The view of one cluster in one region. Clones share it.
 #[derive(Clone)]
@@ -186,8 +186,7 @@ impl CloudView {
                 );
                 let failure = failure_of(&error);
                 self.swap(|snapshot| (snapshot.with_failure(failure), Changed::default()));
-                // Those who wait for the first answer are told why there is none.
-                (shared.listener)(&Changed::default());
+                (shared.listener)(&News::ForEverybody);
                 false
             }
         }
@@ -265,8 +264,10 @@ impl CloudView {
             *current = Arc::new(next);
             (changed, is_first)
         };
-        if !changed.is_empty() || is_first {
-            (self.shared.listener)(&changed);
+        if is_first {
+            (self.shared.listener)(&News::ForEverybody);
+        } else if !changed.is_empty() {
+            (self.shared.listener)(&News::About(changed));
         }
     }
 
@@ -283,3 +284,6 @@ impl CloudView {
 pub fn failure_of(error: &ProviderError) -> CloudFailure {
     CloudFailure { class: error.class, message: error.message.clone() }
 }
+
+#[cfg(test)]
+mod tests;
