@@ -38,6 +38,10 @@ pub struct LaunchIntent {
     pub attempt: u32,
     /// The client token that makes a repeated call harmless.
     pub client_token: String,
-    /// When the intent was first stored.
+    /// When the intent was stored, or refused, or the instance was launched: whichever was last.
     pub since: Timestamp,
+    /// Whether the only call with this token was refused: nothing was launched with it, and the
+    /// next attempt gets a token of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::Client;
-use machinist_api::{Machine, MachineSet, openshift_config::Infrastructure};
+use machinist_api::{Machine, MachineSet, names::event, openshift_config::Infrastructure};
 use machinist_core::{
     decision::{Announcement, Severity, Wait},
     machine::Policy,
@@ -63,6 +63,10 @@ impl Context {
             let event_type = match announcement.severity {
                 Severity::Normal => EventType::Normal,
                 Severity::Warning => EventType::Warning,
+            };
+            let action = match announcement.reason {
+                event::FAILED_VALIDATE => "Validate",
+                _ => action,
             };
             self.events.record(
                 target,

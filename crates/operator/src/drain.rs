@@ -18,8 +18,13 @@ use crate::{
 pub const NAME: &str = "drain";
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
-    let machine = context.stores.machines.get(&key).filter(|machine| concerns(machine));
-    let Some(machine) = machine else {
+    let current = || context.stores.machines.get(&key).filter(|machine| concerns(machine));
+    let is_control_plane = current().is_some_and(|one| observe::is_control_plane(context, &one));
+    let turn = match is_control_plane {
+        true => Some(memory.control_plane_turn().await),
+        false => None,
+    };
+    let Some(machine) = current() else {
         memory.forget(&key);
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
@@ -32,7 +37,12 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     let decision = decide(&observation.observed(), now);
 
     context.note_waiting(NAME, &key, &decision.waiting);
-    let executed = execute::execute(context, memory, &key, &decision.actions).await;
+    let cordoned = execute::cordon(context, &key, &decision.actions).await;
+    drop(turn);
+    let executed = match cordoned {
+        Ok(()) => execute::evict(context, memory, &key, &decision.actions).await,
+        Err(error) => Err(error),
+    };
     let published = publish::publish(context, &machine, &decision).await;
 
     if let Err(error) = published {

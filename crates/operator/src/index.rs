@@ -14,6 +14,10 @@ pub const MACHINE_BY_NODE: &str = "node";
 pub const MACHINE_BY_OWNER: &str = "owner-uid";
 pub const POD_BY_NODE: &str = "node";
 
+/// Under which Machines without a controller are found in [`MACHINE_BY_OWNER`]: those that a pool
+/// may adopt.
+pub const NO_OWNER: &str = "";
+
 pub fn provider_id_of_node(node: &Node) -> Vec<String> {
     node::provider_id(node).map(str::to_owned).into_iter().collect()
 }
@@ -48,8 +52,9 @@ pub fn node_of_machine(machine: &Machine) -> Vec<String> {
 }
 
 pub fn owner_of_machine(machine: &Machine) -> Vec<String> {
-    let owners = machine.metadata.owner_references.iter().flatten();
-    owners.filter(|owner| owner.controller == Some(true)).map(|owner| owner.uid.clone()).collect()
+    let mut owners = machine.metadata.owner_references.iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    vec![controller.map_or_else(|| NO_OWNER.to_owned(), |owner| owner.uid.clone())]
 }
 
 pub fn node_of_pod(pod: &Pod) -> Vec<String> {

@@ -16,6 +16,7 @@ use machinist_core::{
 };
 
 use crate::{
+    cloud::pace::NotYet,
     context::Context,
     engine::{queue::Outcome, store::ObjectKey},
     write::WriteError,
@@ -49,7 +50,10 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
     let published = publish::publish(context, &decision, &executed).await;
 
     if let Some(error) = executed.failure {
-        return Outcome::Failed(error);
+        return match error.downcast_ref::<NotYet>() {
+            Some(not_yet) => Outcome::RecheckAfter(not_yet.after),
+            None => Outcome::Failed(error),
+        };
     }
     if let Err(error) = published {
         return superseded_or_failed(error.into());

@@ -119,6 +119,7 @@ fn stores() -> Stores {
             .index(index::MACHINE_BY_UID, index::uid_of_machine)
             .index(index::MACHINE_BY_INSTANCE, index::instance_of_machine)
             .index(index::MACHINE_BY_NODE, index::node_of_machine)
+            .index(index::MACHINE_BY_OWNER, index::owner_of_machine)
             .build(),
         machine_sets: Store::builder().build(),
         nodes: Store::builder()

@@ -1,9 +1,12 @@
 //! Who is woken by what: from a change of one object to the keys that must be looked at. A change
 //! that no decision reads wakes nobody.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::{
+    api::core::v1::{Node, Pod},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use kube::Resource;
 use machinist_api::{Machine, MachineSet};
 use machinist_core::{drain::decide::concerns, machineset::validate, node};
@@ -80,7 +83,7 @@ fn machine_changed(
 ) {
     queues.machines.add(change.key.clone());
     let is_draining = change.after.as_deref().is_some_and(concerns);
-    if is_draining || draining.under_way().contains(&change.key) {
+    if is_draining || draining.contains(&change.key) {
         queues.drains.add(change.key.clone());
     }
     for machine in [&change.before, &change.after].into_iter().flatten() {
@@ -88,34 +91,45 @@ fn machine_changed(
             queues.machine_sets.add(set);
         }
     }
-    if let Some(machine) = &change.after {
-        let is_same_for_node = change.before.as_ref().is_some_and(|before| {
-            before.spec.metadata == machine.spec.metadata
-                && before.spec.taints == machine.spec.taints
-                && before.spec.provider_id == machine.spec.provider_id
-                && index::internal_ips_of_machine(before) == index::internal_ips_of_machine(machine)
-        });
-        if !is_same_for_node {
-            for node in nodes_of(stores, machine) {
-                queues.nodes.add(node);
-            }
+    // They fill a place in their pool for as long as they exist.
+    for set in change.unreadable.iter().filter_map(|object| owning_set(&object.metadata)) {
+        queues.machine_sets.add(set);
+    }
+    let is_same_for_node = change.before.as_ref().zip(change.after.as_ref()).is_some_and(
+        |(before, after)| {
+            before.spec.metadata == after.spec.metadata
+                && before.spec.taints == after.spec.taints
+                && before.spec.provider_id == after.spec.provider_id
+                && index::internal_ips_of_machine(before) == index::internal_ips_of_machine(after)
+        },
+    );
+    if is_same_for_node {
+        return;
+    }
+    // A Node that two Machines claimed is the other one's as soon as the first lets go of it.
+    for machine in [&change.before, &change.after].into_iter().flatten() {
+        for node in nodes_of(stores, machine) {
+            queues.nodes.add(node);
         }
     }
 }
 
 /// The pool that owns a Machine, or those that may adopt it.
 fn sets_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {
-    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
-    let owner =
-        machine.metadata.owner_references.iter().flatten().find(|one| one.controller == Some(true));
-    if let Some(owner) = owner {
-        return vec![ObjectKey::new(namespace, owner.name.as_str())];
+    if let Some(owner) = owning_set(&machine.metadata) {
+        return vec![owner];
     }
-    let labels = machine.metadata.labels.clone().unwrap_or_default();
-    let may_adopt =
-        |set: &MachineSet| validate(set).is_ok_and(|selector| selector.matches(&labels));
-    let sets = stores.machine_sets.list_in(namespace);
+    let empty = BTreeMap::new();
+    let labels = machine.metadata.labels.as_ref().unwrap_or(&empty);
+    let may_adopt = |set: &MachineSet| validate(set).is_ok_and(|selector| selector.matches(labels));
+    let sets = stores.machine_sets.list_in(machine.metadata.namespace.as_deref().unwrap_or_default());
     sets.iter().filter(|set| may_adopt(set)).map(|set| ObjectKey::of(&**set)).collect()
+}
+
+fn owning_set(metadata: &ObjectMeta) -> Option<ObjectKey> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    Some(ObjectKey::new(metadata.namespace.as_deref().unwrap_or_default(), owner.name.as_str()))
 }
 
 fn nodes_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {

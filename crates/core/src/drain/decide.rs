@@ -13,7 +13,7 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use machinist_api::{
-    Condition, ConditionSeverity, Machine, MachineStatus, condition,
+    AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus, condition,
     names::{annotation, condition_type, event, phase, reason},
 };
 
@@ -56,9 +56,20 @@ const NAMED_BLOCKERS: usize = 5;
 pub fn concerns(machine: &Machine) -> bool {
     let status = machine.status.as_ref();
     machine.metadata.deletion_timestamp.is_some()
+        && is_ours(machine)
         && status.and_then(|status| status.phase.as_deref()) == Some(phase::DELETING)
         && !status
             .is_some_and(|status| condition::is_true(&status.conditions, condition_type::DRAINED))
+}
+
+/// Whether no other API owns the Machine. The other one drains by its own rules, and two that drain
+/// would cordon against each other.
+fn is_ours(machine: &Machine) -> bool {
+    let owner = machine.status.as_ref().and_then(|status| status.authoritative_api);
+    match owner.or(machine.spec.authoritative_api) {
+        None | Some(AuthoritativeApi::MachineAPI) => true,
+        Some(AuthoritativeApi::ClusterAPI | AuthoritativeApi::Migrating) => false,
+    }
 }
 
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> DrainDecision {

@@ -264,3 +264,41 @@ fn a_machine_that_is_not_going_or_already_drained_is_left_alone() {
     let decision = world.decide();
     assert!(decision.actions.is_empty() && decision.announcements.is_empty());
 }
+
+#[test]
+fn a_machine_that_another_api_owns_is_neither_cordoned_nor_emptied() {
+    let cases = [
+        (None, None, true),
+        (Some("MachineAPI"), Some("MachineAPI"), true),
+        // The wish to migrate is no migration yet.
+        (Some("ClusterAPI"), Some("MachineAPI"), true),
+        (Some("ClusterAPI"), Some("ClusterAPI"), false),
+        (Some("ClusterAPI"), Some("Migrating"), false),
+        (Some("MachineAPI"), Some("Migrating"), false),
+        (Some("ClusterAPI"), None, false),
+    ];
+    for (wanted, current, is_drained) in cases {
+        let mut world = World::new(vec![pod("web", json!({}))]);
+        world.node = Some(node(false, "True", json!({})));
+        let read = |owner: Option<&str>| owner.map(|owner| json!(owner)).unwrap_or_default();
+        world.machine.spec.authoritative_api = serde_json::from_value(read(wanted)).unwrap();
+        let status = world.machine.status.as_mut().unwrap();
+        status.authoritative_api = serde_json::from_value(read(current)).unwrap();
+        let decision = world.decide();
+        assert_eq!(!decision.actions.is_empty(), is_drained, "{wanted:?} {current:?}");
+        assert_eq!(!decision.announcements.is_empty(), is_drained, "{wanted:?} {current:?}");
+    }
+}
+
+#[test]
+fn a_refusal_that_no_budget_explains_is_told_in_the_words_of_the_api_server() {
+    let mut world = World::new(vec![pod("web", json!({}))]);
+    world.attempts.refuse("u-web", "admission webhook \"keep\" denied the request", "", now());
+    let (_, reason, message) = drained(&world.decide());
+    assert_eq!(reason, "DrainError");
+    assert_eq!(
+        message,
+        "could not drain machine: node n: pod app/web was not evicted: \
+         admission webhook \"keep\" denied the request"
+    );
+}

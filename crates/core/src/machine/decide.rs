@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
-    AuthoritativeApi, Machine, MachineStatus,
-    names::{annotation, event, label, phase, reason, tag},
+    AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus, condition,
+    names::{annotation, condition_type, event, label, phase, reason, tag},
     provider_status::LaunchIntent,
 };
 
@@ -14,7 +14,7 @@ use super::{
     deleting,
     observed::{
         CloudKnowledge, Identity, Observed, Policy, client_token, has_finalizer, is_deleting,
-        is_provisioned, provider_status, validate,
+        is_provisioned, provider_status, validate, validate_record,
     },
     status::StatusDraft,
 };
@@ -90,6 +90,9 @@ pub fn decide(observed: &Observed<'_>, policy: &Policy, now: Timestamp) -> Machi
     if let Some(decision) = paused(machine, now) {
         return decision;
     }
+    if let Err(fault) = validate_record(machine) {
+        return unreadable_record(machine, &fault.to_string(), now);
+    }
     let draft = StatusDraft::from_machine(machine, &observed.node, now);
     if is_deleting(machine) {
         return deleting::decide(observed, draft, policy, now);
@@ -129,6 +132,7 @@ pub fn wants_launch(observed: &Observed<'_>, policy: &Policy, now: Timestamp) ->
     let CloudKnowledge::Known(instances) = &observed.cloud else { return false };
     !is_deleting(machine)
         && paused(machine, now).is_none()
+        && validate_record(machine).is_ok()
         && validate(machine).is_ok()
         && has_finalizer(machine)
         && !is_failed_for_good(machine)
@@ -343,7 +347,12 @@ fn launch(observed: &Observed<'_>, mut draft: StatusDraft, now: Timestamp) -> Ma
         return decision;
     }
     match &observed.launch_check {
-        None => settle(machine, draft),
+        // Not asked: the pause after a refusal ended between two looks at the clock.
+        None => {
+            let mut decision = settle(machine, draft);
+            decision.recheck_by(now);
+            decision
+        }
         Some(Err(failure)) => {
             draft.launch_failed(failure, machine.metadata.generation);
             let mut decision = settle(machine, draft);
@@ -357,16 +366,12 @@ fn launch(observed: &Observed<'_>, mut draft: StatusDraft, now: Timestamp) -> Ma
         Some(Ok(())) => {
             draft.clear_failure();
             draft.set_phase(phase::PROVISIONING);
-            let uid = machine.metadata.uid.as_deref().unwrap_or_default();
             let stored = draft.provider.launch.clone();
-            let intent = stored.clone().unwrap_or_else(|| LaunchIntent {
-                attempt: 1,
-                client_token: client_token(uid, 1),
-                since: condition_second(now),
-            });
+            let intent = next_intent(machine, stored.as_ref(), now);
+            let is_stored = stored.as_ref() == Some(&intent);
             draft.provider.launch = Some(intent.clone());
             let mut decision = settle(machine, draft);
-            if stored.is_none() {
+            if !is_stored {
                 decision.actions.push(Action::StoreIntent(Box::new(decision.status.clone())));
             }
             decision.actions.push(Action::Launch { client_token: intent.client_token });
@@ -375,22 +380,34 @@ fn launch(observed: &Observed<'_>, mut draft: StatusDraft, now: Timestamp) -> Ma
     }
 }
 
+/// The stored intent is repeated as it is, with its token, until its outcome is certain. Only what
+/// was certainly refused is followed by another attempt.
+fn next_intent(machine: &Machine, stored: Option<&LaunchIntent>, now: Timestamp) -> LaunchIntent {
+    let attempt = match stored {
+        Some(intent) if !intent.refused => return intent.clone(),
+        Some(refused) => refused.attempt + 1,
+        None => 1,
+    };
+    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    LaunchIntent {
+        attempt,
+        client_token: client_token(uid, attempt),
+        since: condition::to_seconds(now).0,
+        refused: false,
+    }
+}
+
 /// The pause after a refusal doubles from five seconds to five minutes. It is counted from the
 /// stored intent, so that neither our own status write nor a restart shortens it.
 fn launch_held_until(machine: &Machine, now: Timestamp) -> Option<Timestamp> {
-    let intent = provider_status(machine).launch.filter(|intent| intent.attempt > 1)?;
-    let doublings = (intent.attempt - 2).min(6);
+    let intent = provider_status(machine).launch.filter(|intent| intent.refused)?;
+    let doublings = (intent.attempt.saturating_sub(1)).min(6);
     let pause = (FIRST_RELAUNCH * 2_i32.pow(doublings)).min(LAST_RELAUNCH);
     intent.since.checked_add(pause).ok().filter(|until| *until > now)
 }
 
 const FIRST_RELAUNCH: SignedDuration = SignedDuration::from_secs(5);
 const LAST_RELAUNCH: SignedDuration = SignedDuration::from_secs(300);
-
-/// Times on the wire have whole seconds.
-fn condition_second(now: Timestamp) -> Timestamp {
-    machinist_api::condition::to_seconds(now).0
-}
 
 fn gone(machine: &Machine, mut draft: StatusDraft, why: &str) -> MachineDecision {
     draft.instance_missing(why);
@@ -431,6 +448,23 @@ fn invalid(machine: &Machine, mut draft: StatusDraft, message: &str) -> MachineD
         draft.set_phase(phase::PROVISIONING);
     }
     let mut decision = settle(machine, draft);
+    decision.announcements.push(Announcement::warning(event::FAILED_VALIDATE, message));
+    decision.waiting.push(Wait::on(reason::INVALID_CONFIGURATION, message));
+    decision
+}
+
+/// Says that the record cannot be read, and leaves its bytes alone.
+fn unreadable_record(machine: &Machine, message: &str, now: Timestamp) -> MachineDecision {
+    let mut status = machine.status.clone().unwrap_or_default();
+    let condition = Condition::unknown(
+        condition_type::INSTANCE_EXISTS,
+        ConditionSeverity::Error,
+        reason::INVALID_CONFIGURATION,
+        message,
+        now,
+    );
+    condition::set(&mut status.conditions, condition);
+    let mut decision = Decision::settled(status);
     decision.announcements.push(Announcement::warning(event::FAILED_VALIDATE, message));
     decision.waiting.push(Wait::on(reason::INVALID_CONFIGURATION, message));
     decision

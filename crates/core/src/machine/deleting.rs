@@ -1,14 +1,16 @@
 //! What to do for a Machine that is being deleted: wait for the drain and the hooks, terminate,
 //! wait until nothing is left, then let go.
 
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
     Machine, condition,
-    names::{condition_type, event, phase, reason},
+    names::{annotation, condition_type, event, phase, reason},
 };
 
 use super::{
-    decide::{Action, MachineDecision, settle},
+    decide::{Action, MachineDecision, MetadataChange, settle},
     observed::{
         CloudKnowledge, Identity, Observed, Policy, has_finalizer, may_have_instance,
         provider_status,
@@ -96,11 +98,15 @@ fn terminate_what_is_left(
             format!("instance {} is being terminated", instance.id),
         );
         decision.actions.push(Action::Terminate { id: instance.id.clone() });
+        recheck_termination(&mut decision, now);
         return decision;
     }
     if let Some(instance) = left.first() {
         let message = format!("instance {} is shutting down", instance.id);
-        return waiting(machine, draft, "Terminating", message);
+        let mut decision = waiting(machine, draft, "Terminating", message);
+        decision.actions.extend(show_state(machine, instance));
+        recheck_termination(&mut decision, now);
+        return decision;
     }
     if let Some(until) = launch_may_still_appear(machine, &identity, instances, policy, now) {
         let mut decision = waiting(
@@ -136,8 +142,9 @@ fn is_ours(instance: &Instance, identity: &Identity) -> bool {
     }
 }
 
-/// An intent without an instance: a launch may have happened just before the deletion, and its
-/// instance may not be visible yet. Until when to go on looking.
+/// A launch may have happened just before the deletion, and no read may show its instance yet, even
+/// where its id is known. Until when to go on looking; `None` once any instance of ours was seen, in
+/// whatever state.
 fn launch_may_still_appear(
     machine: &Machine,
     identity: &Identity,
@@ -145,15 +152,39 @@ fn launch_may_still_appear(
     policy: &Policy,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let has_intent = provider_status(machine).launch.is_some();
-    let is_resolved = identity.instance_id.is_some()
-        || instances.iter().any(|instance| is_ours(instance, identity));
-    if !has_intent || is_resolved {
+    if instances.iter().any(|instance| is_ours(instance, identity)) {
         return None;
     }
-    let deleted_at = machine.metadata.deletion_timestamp.as_ref()?.0;
-    deleted_at.checked_add(policy.launch_visibility).ok().filter(|until| *until > now)
+    let launched_at = provider_status(machine).launch.map(|intent| intent.since);
+    let deleted_at = machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    // A stored id without an intent is another controller's launch, long ago or not.
+    let last_possible = match (&identity.instance_id, launched_at) {
+        (Some(_), Some(at)) => at,
+        _ => deleted_at?,
+    };
+    last_possible.checked_add(policy.launch_visibility).ok().filter(|until| *until > now)
 }
+
+/// Keeps the State column true while the instance goes.
+fn show_state(machine: &Machine, instance: &Instance) -> Option<Action> {
+    let state = instance.state.as_str();
+    let shown = machine.metadata.annotations.as_ref()?.get(annotation::INSTANCE_STATE)?;
+    (shown != state).then(|| {
+        let annotations =
+            BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), state.to_owned())]);
+        Action::ChangeMetadata(MetadataChange { annotations, ..Default::default() })
+    })
+}
+
+/// A termination that was accepted and came to nothing is asked for again.
+fn recheck_termination(decision: &mut MachineDecision, now: Timestamp) {
+    if let Ok(later) = now.checked_add(TERMINATION_RECHECK) {
+        decision.recheck_by(later);
+    }
+}
+
+/// As often as a cloud's instances are listed.
+const TERMINATION_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 
 /// Nothing is left in the cloud: the Node goes, then the finalizer (Rules 4 and 6).
 fn let_go(observed: &Observed<'_>, draft: StatusDraft) -> MachineDecision {

@@ -87,15 +87,24 @@ pub fn client_token(machine_uid: &str, attempt: u32) -> String {
     format!("{machine_uid}-{attempt}")
 }
 
-/// The stored provider status; one that does not parse reads as empty and is never overwritten
-/// blindly, because `instance_id` falls back to the providerID.
+/// The stored provider status. One that cannot be read is empty here; `validate_record` keeps
+/// anybody from acting on that.
 pub fn provider_status(machine: &Machine) -> ProviderStatus {
-    machine
-        .status
-        .as_ref()
-        .and_then(|status| status.provider_status.as_ref())
-        .and_then(|raw| raw.parse().ok())
-        .unwrap_or_default()
+    parse_record(machine).unwrap_or_default()
+}
+
+/// Refuses a record that cannot be read: it may hold the id of an instance, so nothing is launched,
+/// let go of or overwritten until somebody has corrected it.
+pub fn validate_record(machine: &Machine) -> Result<(), FieldError> {
+    parse_record(machine).map(|_| ()).map_err(|error| {
+        FieldError::new("status.providerStatus", format!("Invalid value: {error}"))
+    })
+}
+
+fn parse_record(machine: &Machine) -> Result<ProviderStatus, serde_json::Error> {
+    let status = machine.status.as_ref();
+    let raw = status.and_then(|status| status.provider_status.as_ref());
+    raw.map_or_else(|| Ok(ProviderStatus::default()), |raw| raw.parse())
 }
 
 pub fn cluster_id(machine: &Machine) -> Option<&str> {

@@ -4,13 +4,9 @@ use jiff::Timestamp;
 use machinist_api::{
     Machine, MachineStatus,
     names::{event, phase},
-    provider_status::LaunchIntent,
 };
 
-use super::{
-    observed::{Policy, client_token},
-    status::StatusDraft,
-};
+use super::{observed::Policy, status::StatusDraft};
 use crate::{
     cloud::{CloudFailure, ErrorClass, Instance},
     decision::Announcement,
@@ -28,6 +24,10 @@ pub struct Aftermath {
 pub fn launched(machine: &Machine, instance: &Instance, now: Timestamp) -> Aftermath {
     let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
     draft.take_instance(instance);
+    // From here on counts how long reads may not show it.
+    if let Some(intent) = &mut draft.provider.launch {
+        intent.since = machinist_api::condition::to_seconds(now).0;
+    }
     draft.instance_exists();
     draft.set_phase(phase::PROVISIONING);
     let name = machine.metadata.name.as_deref().unwrap_or_default();
@@ -38,19 +38,23 @@ pub fn launched(machine: &Machine, instance: &Instance, now: Timestamp) -> After
 }
 
 /// The launch failed. Only a fault of the configuration is terminal (D3, D4).
-pub fn launch_failed(machine: &Machine, failure: &CloudFailure, now: Timestamp) -> Aftermath {
+///
+/// A refusal proves that this call launched nothing. It proves the same of the token only where this
+/// was its `only_call`: an earlier one may have worked and its answer been lost.
+pub fn launch_failed(
+    machine: &Machine,
+    failure: &CloudFailure,
+    only_call: bool,
+    now: Timestamp,
+) -> Aftermath {
     let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
     draft.launch_failed(failure, machine.metadata.generation);
-    if proves_no_effect(failure.class) && failure.class != ErrorClass::Throttled {
-        // A refusal may be remembered with its token; the next attempt gets one of its own. All
-        // earlier tokens stay derivable from the count.
-        let attempt = draft.provider.launch.as_ref().map_or(0, |intent| intent.attempt) + 1;
-        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-        draft.provider.launch = Some(LaunchIntent {
-            attempt,
-            client_token: client_token(uid, attempt),
-            since: machinist_api::condition::to_seconds(now).0,
-        });
+    if let Some(intent) = &mut draft.provider.launch
+        && only_call
+        && proves_no_effect(failure.class)
+    {
+        intent.refused = true;
+        intent.since = machinist_api::condition::to_seconds(now).0;
     }
     Aftermath {
         status: draft.finish(machine.status.as_ref()),
@@ -82,8 +86,8 @@ pub fn token_mismatch(
     Some(Aftermath { status: draft.finish(machine.status.as_ref()), announcements: Vec::new() })
 }
 
-/// Whether an error of the launch call proves that nothing was launched.
-pub fn proves_no_effect(class: ErrorClass) -> bool {
+/// Whether an error of the launch call proves that it launched nothing.
+fn proves_no_effect(class: ErrorClass) -> bool {
     match class {
         ErrorClass::Throttled
         | ErrorClass::InvalidConfiguration

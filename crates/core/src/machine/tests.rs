@@ -225,30 +225,41 @@ fn only_invalid_configuration_is_terminal() {
         ErrorClass::Unauthorized,
         ErrorClass::Unknown,
     ] {
-        let after = outcome::launch_failed(&machine, &failure(class), now());
+        let after = outcome::launch_failed(&machine, &failure(class), true, now());
         assert_eq!(after.status.phase.as_deref(), Some("Provisioning"), "{class:?}");
         assert_eq!(after.status.error_message, None, "{class:?}");
     }
     let invalid = failure(ErrorClass::InvalidConfiguration);
-    let after = outcome::launch_failed(&machine, &invalid, now());
+    let after = outcome::launch_failed(&machine, &invalid, true, now());
     assert_eq!(after.status.phase.as_deref(), Some("Failed"));
 }
 
 #[test]
-fn a_refusal_gets_a_new_token_after_a_pause_and_a_lost_answer_keeps_its_token() {
+fn a_refusal_gets_a_new_token_after_a_pause() {
     let mut machine = machine(json!({"status": {"providerStatus": {"launch": intent(1, now())}}}));
-    let lost = outcome::launch_failed(&machine, &failure(ErrorClass::Transient), now());
-    assert!(lost.status.provider_status.unwrap().as_json().contains("uid-1-1"));
-
-    let refused = outcome::launch_failed(&machine, &failure(ErrorClass::QuotaExceeded), now());
-    assert!(refused.status.provider_status.as_ref().unwrap().as_json().contains("uid-1-2"));
+    let quota = failure(ErrorClass::QuotaExceeded);
+    let refused = outcome::launch_failed(&machine, &quota, true, now());
     machine.status = Some(refused.status);
     let held = decided(&machine, vec![]);
     assert!(held.actions.is_empty());
     assert!(held.waiting[0].message.contains("the cloud's words"), "{:?}", held.waiting);
     let later = held.recheck.expect("a time to try again");
     let known = observed(&machine, CloudKnowledge::Known(vec![]));
-    assert_eq!(names(&decide(&known, &Policy::default(), later)), ["Launch"]);
+    let next = decide(&known, &Policy::default(), later);
+    assert_eq!(names(&next), ["StoreIntent", "Launch"]);
+    assert_eq!(next.actions[1], Action::Launch { client_token: "uid-1-2".into() });
+}
+
+#[test]
+fn a_token_whose_first_answer_was_lost_is_never_given_up() {
+    let mut machine = machine(json!({"status": {"providerStatus": {"launch": intent(1, now())}}}));
+    // The first call had an effect and its answer was lost; the second is refused for good.
+    for (class, only_call) in [(ErrorClass::Transient, true), (ErrorClass::Unauthorized, false)] {
+        let after = outcome::launch_failed(&machine, &failure(class), only_call, now());
+        machine.status = Some(after.status);
+        let decision = decided(&machine, vec![]);
+        assert_eq!(decision.actions, [Action::Launch { client_token: "uid-1-1".into() }]);
+    }
 }
 
 #[test]
@@ -523,6 +534,42 @@ fn an_unresolved_launch_is_waited_for_before_letting_go() {
     assert_eq!(names(&decide(&known, &Policy::default(), later)), ["RemoveFinalizer"]);
     let appeared = decided(&machine, vec![instance(InstanceState::Pending)]);
     assert_eq!(names(&appeared), ["Terminate"]);
+}
+
+#[test]
+fn a_just_launched_instance_that_no_read_shows_yet_is_not_let_go_of() {
+    let mut overrides = recorded("pending");
+    merge(
+        &mut overrides,
+        json!({"status": {"providerStatus": {"launch": intent(1, seconds_ago(3))}}}),
+    );
+    let machine = deleting(overrides);
+    let held = decided(&machine, vec![]);
+    assert!(held.actions.is_empty(), "{:?}", held.actions);
+    let later = held.recheck.expect("a time to look again");
+    let known = observed(&machine, CloudKnowledge::Known(vec![]));
+    assert_eq!(names(&decide(&known, &Policy::default(), later)), ["RemoveFinalizer"]);
+}
+
+#[test]
+fn a_termination_that_came_to_nothing_is_asked_for_again() {
+    let machine = deleting(recorded("running"));
+    for state in [InstanceState::Running, InstanceState::ShuttingDown] {
+        assert!(decided(&machine, vec![instance(state)]).recheck.is_some(), "{state:?}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_left_alone_and_reported() {
+    let broken = json!({"status": {"providerStatus": {"instanceId": 7}}});
+    for machine in [machine(broken.clone()), deleting(broken)] {
+        let decision = decided(&machine, vec![]);
+        assert!(decision.actions.is_empty(), "{:?}", decision.actions);
+        let (_, _, message) = condition_of(&decision.status, "InstanceExists");
+        assert!(message.starts_with("status.providerStatus"), "{message}");
+        let before = machine.status.unwrap().provider_status.unwrap();
+        assert_eq!(decision.status.provider_status.unwrap().as_json(), before.as_json());
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use machinist_api::{
 
 use super::{
     delete_order::first_to_go,
-    observed::{Member, Observed, validate},
+    observed::{Member, Observed, ScalingFailure, validate},
 };
 use crate::{
     decision::{Announcement, Decision, Wait},
@@ -106,7 +106,9 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> MachineSetDecision {
     }
 
     let (counted, recheck) = count(set, &kept, &selector, now);
-    let described = describe_scaling(counted, observed, now);
+    // With nothing left to do, nothing fails any more, whatever happened before.
+    let failure = observed.last_failure.filter(|_| !actions.is_empty());
+    let described = describe_scaling(counted, failure, now);
     let mut decision = spaced(set, described, observed.status_written_at, now);
     decision.actions = actions;
     decision.waiting = waiting;
@@ -224,10 +226,10 @@ fn count(
 /// Says why Machines could not be made or deleted, and takes it back when they could (D24).
 fn describe_scaling(
     mut status: MachineSetStatus,
-    observed: &Observed<'_>,
+    failure: Option<&ScalingFailure>,
     now: Timestamp,
 ) -> MachineSetStatus {
-    match observed.last_failure {
+    match failure {
         Some(failure) => {
             let condition = Condition::fails(
                 condition_type::SCALING,
@@ -237,7 +239,7 @@ fn describe_scaling(
                 now,
             );
             condition::set(&mut status.conditions, condition);
-            status.error_reason = Some(error_reason::CREATE_ERROR.to_owned());
+            status.error_reason = Some(failure.error_reason.to_owned());
             status.error_message = Some(failure.message.clone());
         }
         None => {

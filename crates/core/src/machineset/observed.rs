@@ -2,14 +2,18 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{
+    Machine, MachineSet,
+    names::{error_reason, reason},
+};
 
+use super::decide::Action;
 use crate::{decision::FieldError, selector::MachineSelector};
 
 /// A pool and everything in its namespace that may belong to it.
 pub struct Observed<'a> {
     pub set: &'a MachineSet,
-    /// Every Machine of the namespace that the set owns or whose labels match, by name.
+    /// Every Machine of the namespace that the set owns, or that matches and has no owner.
     pub machines: Vec<Member<'a>>,
     /// Machines of this set that exist but cannot be read: they fill a place all the same, or each
     /// would be made again.
@@ -31,8 +35,28 @@ pub struct Member<'a> {
 /// Why Machines could not be made or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScalingFailure {
+    /// Of the condition.
     pub reason: &'static str,
+    /// As `status.errorReason` has it.
+    pub error_reason: &'static str,
     pub message: String,
+}
+
+/// A Machine could be neither adopted nor released.
+const UPDATING_FAILED: &str = "UpdatingMachinesFailed";
+
+impl ScalingFailure {
+    /// Says what kind of action failed: a pool that cannot shrink is no pool that cannot grow.
+    pub fn of(action: &Action, message: String) -> Self {
+        let (reason, error_reason) = match action {
+            Action::Create(_) => (reason::CREATING_FAILED, error_reason::CREATE_ERROR),
+            Action::Delete { .. } => (reason::DELETING_FAILED, error_reason::DELETE_ERROR),
+            Action::Adopt { .. } | Action::Release { .. } => {
+                (UPDATING_FAILED, error_reason::UPDATE_ERROR)
+            }
+        };
+        Self { reason, error_reason, message }
+    }
 }
 
 /// What a MachineSet must be before anything is done for it.

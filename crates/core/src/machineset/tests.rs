@@ -250,24 +250,43 @@ fn each_fault_is_named_on_the_set_and_nothing_happens() {
 }
 
 #[test]
-fn a_failure_to_scale_is_said_and_taken_back() {
-    let mut set = set(json!({}));
-    let failure =
-        ScalingFailure { reason: "CreatingMachinesFailed", message: "quota exceeded".into() };
-    let observed = Observed {
-        set: &set,
-        machines: vec![],
-        unreadable: 0,
-        fresh_names: &[],
-        status_written_at: None,
-        last_failure: Some(&failure),
-    };
-    let decision = decide(&observed, now());
-    assert_eq!(decision.status.error_message.as_deref(), Some("quota exceeded"));
-    set.status = Some(decision.status);
-    let decision = decided(&set, &[]);
-    assert!(condition::is_true(&decision.status.conditions, "Scaling"));
-    assert_eq!(decision.status.error_message, None);
+fn a_failure_to_scale_is_said_by_its_kind_and_taken_back() {
+    let identity = || ("one".to_owned(), "uid-one".to_owned(), "1".to_owned());
+    let (name, uid, resource_version) = identity();
+    let delete = Action::Delete { name, uid, resource_version };
+    let (name, uid, resource_version) = identity();
+    let adopt = Action::Adopt { name, uid, resource_version };
+    let cases = [
+        (Action::Create(Box::new(plain("one"))), "CreatingMachinesFailed", "CreateError"),
+        (delete, "DeletingMachinesFailed", "DeleteError"),
+        (adopt, "UpdatingMachinesFailed", "UpdateError"),
+    ];
+    for (action, reason, error_reason) in cases {
+        let mut set = set(json!({}));
+        let failure = ScalingFailure::of(&action, "quota exceeded".to_owned());
+        let fresh = names();
+        let failed = |set: &MachineSet, machines: &[Machine]| {
+            let observed = Observed {
+                set,
+                machines: machines.iter().map(|machine| Member { machine, node: None }).collect(),
+                unreadable: 0,
+                fresh_names: &fresh,
+                status_written_at: None,
+                last_failure: Some(&failure),
+            };
+            decide(&observed, now()).status
+        };
+        let status = failed(&set, &[]);
+        let condition = condition::find(&status.conditions, "Scaling").unwrap();
+        assert_eq!(condition.reason.as_deref(), Some(reason));
+        assert_eq!(status.error_reason.as_deref(), Some(error_reason));
+        assert_eq!(status.error_message.as_deref(), Some("quota exceeded"));
+        set.status = Some(status);
+        // The pool has its size by other means: what failed once is over, even while remembered.
+        let status = failed(&set, &[plain("one"), plain("two"), plain("three")]);
+        assert!(condition::is_true(&status.conditions, "Scaling"), "{reason}");
+        assert_eq!((status.error_reason, status.error_message), (None, None));
+    }
 }
 
 #[test]

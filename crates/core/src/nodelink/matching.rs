@@ -58,11 +58,12 @@ enum MatchedBy {
 fn kind_of_match(machine: &Machine, node: &Node) -> Option<MatchedBy> {
     let machine_id = machine.spec.provider_id.as_deref().filter(|id| !id.is_empty());
     match (machine_id, node::provider_id(node)) {
-        (Some(machine_id), Some(node_id)) => {
-            // Two ids that differ are two machines, even when the cloud handed an address on.
-            (machine_id == node_id).then_some(MatchedBy::ProviderId)
+        // Two ids that differ are two machines, even when the cloud handed an address on. A Node
+        // that has no id yet may be the next owner of the address: it gets one soon enough.
+        (Some(machine_id), node_id) => {
+            (node_id == Some(machine_id)).then_some(MatchedBy::ProviderId)
         }
-        _ => {
+        (None, _) => {
             let address = *node::internal_ips(node).first()?;
             let addresses = &machine.status.as_ref()?.addresses;
             addresses

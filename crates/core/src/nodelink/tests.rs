@@ -34,10 +34,17 @@ fn provider_id_beats_address() {
 }
 
 #[test]
-fn address_links_a_node_without_provider_id() {
+fn address_links_a_machine_that_has_no_provider_id() {
+    let nodes = [node("b", None, "10.0.0.2")];
+    let found = node_of(&machine(None, Some("10.0.0.2")), &nodes);
+    assert_eq!(found, NodeMatch::One(&nodes[0]));
+}
+
+#[test]
+fn a_node_without_id_is_not_linked_to_the_former_owner_of_its_address() {
     let nodes = [node("b", None, "10.0.0.2")];
     let found = node_of(&machine(Some("aws:///z/i-1"), Some("10.0.0.2")), &nodes);
-    assert_eq!(found, NodeMatch::One(&nodes[0]));
+    assert_eq!(found, NodeMatch::None);
 }
 
 #[test]

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
 use machinist_api::{
     Machine,
-    names::secret_key,
     openshift_config::{AwsPlatformStatus, Infrastructure},
 };
 use machinist_core::{
@@ -26,7 +25,7 @@ use tokio::time::Instant;
 use super::{
     connect::{Connect, ConnectRequest, Credentials},
     pace::Pace,
-    view::{CloudView, Listener, ViewTimings, failure_of},
+    view::{CloudView, Listener, ViewTimings},
 };
 use crate::engine::{
     env::Env,
@@ -66,6 +65,7 @@ pub struct CloudAccess {
     pub pace: Pace,
     /// Tags of the whole cluster.
     pub cluster_tags: BTreeMap<String, String>,
+    platform: AwsPlatformStatus,
     connected_at: Instant,
 }
 
@@ -149,18 +149,18 @@ impl Clouds {
             .collect()
     }
 
+    /// The open connection, unless there is reason to open another: the credentials are refused
+    /// and may have been rotated, or the cluster's endpoint or tags have changed.
     fn known(&self, key: &CloudKey) -> Option<Arc<CloudAccess>> {
         let access = self.lock().get(key).cloned()?;
         let snapshot = access.view.snapshot();
-        // A view that never had an answer because the credentials were refused is opened anew: the
-        // secret may have been corrected.
-        let is_refused = snapshot.listed_at.is_none()
-            && snapshot
-                .failure
-                .as_ref()
-                .is_some_and(|failure| failure.class == ErrorClass::Unauthorized);
+        let is_refused = snapshot
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.class == ErrorClass::Unauthorized);
         let is_old = self.env.instant() > access.connected_at + RECONNECT_PAUSE;
-        (!(is_refused && is_old)).then_some(access)
+        let is_same_platform = access.platform == self.aws_platform().unwrap_or_default();
+        (is_same_platform && !(is_refused && is_old)).then_some(access)
     }
 
     fn key(&self, machine: &Machine, facts: &ProviderSpecFacts) -> Result<CloudKey, CloudFailure> {
@@ -205,7 +205,10 @@ impl Clouds {
             credentials: self.credentials(key).await?,
             ca_bundle_pem,
         };
-        let provider = self.connect.connect(request).await.map_err(|error| failure_of(&error))?;
+        let provider = self.connect.connect(request).await.map_err(|error| CloudFailure {
+            class: error.class,
+            message: format!("could not connect to {key}: {error}"),
+        })?;
         let view = CloudView::new(
             &key.cluster_id,
             Arc::clone(&provider),
@@ -219,9 +222,10 @@ impl Clouds {
             pace: Pace::new(&self.env),
             cluster_tags: platform
                 .resource_tags
-                .into_iter()
-                .map(|tag| (tag.key, tag.value))
+                .iter()
+                .map(|tag| (tag.key.clone(), tag.value.clone()))
                 .collect(),
+            platform,
             connected_at: self.env.instant(),
         })
     }
@@ -229,8 +233,6 @@ impl Clouds {
     async fn credentials(&self, key: &CloudKey) -> Result<Credentials, CloudFailure> {
         let Some(name) = &key.credentials_secret else { return Ok(Credentials::Ambient) };
         let path = format!("secret {}/{name}", key.namespace);
-        let unauthorized =
-            |message: String| CloudFailure { class: ErrorClass::Unauthorized, message };
         let secret = Api::<Secret>::namespaced(self.client.clone(), &key.namespace)
             .get_opt(name)
             .await
@@ -238,27 +240,14 @@ impl Clouds {
                 class: ErrorClass::Transient,
                 message: format!("{path} could not be read: {error}"),
             })?
-            .ok_or_else(|| {
-                unauthorized(format!(
+            .ok_or_else(|| CloudFailure {
+                class: ErrorClass::Unauthorized,
+                message: format!(
                     "spec.providerSpec.value.credentialsSecret.name: {path} was not found"
-                ))
+                ),
             })?;
-        let text = |key: &str| {
-            let bytes = secret.data.as_ref()?.get(key)?;
-            String::from_utf8(bytes.0.clone()).ok().map(|text| text.trim().to_owned())
-        };
-        if let Some(shared_config) = text(secret_key::AWS_CREDENTIALS) {
-            return Ok(Credentials::SharedConfig(shared_config));
-        }
-        match (text(secret_key::AWS_ACCESS_KEY_ID), text(secret_key::AWS_SECRET_ACCESS_KEY)) {
-            (Some(id), Some(secret)) => Ok(Credentials::AccessKey { id, secret }),
-            _ => Err(unauthorized(format!(
-                "invalid secret for aws credentials: {path} has neither {} nor both {} and {}",
-                secret_key::AWS_CREDENTIALS,
-                secret_key::AWS_ACCESS_KEY_ID,
-                secret_key::AWS_SECRET_ACCESS_KEY,
-            ))),
-        }
+        let data = secret.data.unwrap_or_default();
+        Ok(Credentials::Secret(data.into_iter().map(|(key, bytes)| (key, bytes.0)).collect()))
     }
 
     /// The cluster's own certificates; a cluster without them uses the system's.

@@ -1,6 +1,6 @@
 //! How a provider is reached: the seam at which the real cloud is put in, or a simulated one.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use machinist_core::providerspec::ProviderKind;
@@ -24,12 +24,8 @@ pub struct ConnectRequest {
 pub enum Credentials {
     /// What the process finds around itself: instance role, environment.
     Ambient,
-    AccessKey {
-        id: String,
-        secret: String,
-    },
-    /// A shared-config file's text.
-    SharedConfig(String),
+    /// What a Secret holds; the provider knows its keys.
+    Secret(BTreeMap<String, Vec<u8>>),
 }
 
 /// Makes providers.
@@ -49,16 +45,11 @@ impl Connect for RealClouds {
         match request.kind {
             ProviderKind::Aws => {
                 let metrics = self.metrics.clone();
-                let mut settings = AwsSettings::new(
-                    request.region,
-                    match request.credentials {
-                        Credentials::Ambient => AwsCredentials::DefaultChain,
-                        Credentials::AccessKey { id, secret } => {
-                            AwsCredentials::Static { access_key_id: id, secret_access_key: secret }
-                        }
-                        Credentials::SharedConfig(text) => AwsCredentials::SharedConfig(text),
-                    },
-                );
+                let credentials = match &request.credentials {
+                    Credentials::Ambient => AwsCredentials::DefaultChain,
+                    Credentials::Secret(data) => AwsCredentials::from_secret(data)?,
+                };
+                let mut settings = AwsSettings::new(request.region, credentials);
                 settings.endpoint = request.endpoint;
                 settings.ca_bundle_pem = request.ca_bundle_pem;
                 settings.observer = Some(Arc::new(move |action: &'static str, result: &str| {

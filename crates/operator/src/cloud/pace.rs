@@ -17,6 +17,16 @@ const LONGEST_SPACING: Duration = Duration::from_secs(20);
 /// Below this the pace is as good as free.
 const FREE: Duration = Duration::from_millis(10);
 
+/// The longest that a caller waits inside its pass.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The cloud asked us to slow down, and others are before the caller.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the cloud is asked more slowly for now; next try in {after:?}")]
+pub struct NotYet {
+    pub after: Duration,
+}
+
 /// The pace of one account and region. Shared by all controllers.
 #[derive(Debug)]
 pub struct Pace {
@@ -36,15 +46,22 @@ impl Pace {
         Self { env: env.clone(), state: Mutex::new(state) }
     }
 
-    /// Waits for the turn of the caller.
-    pub async fn turn(&self) {
+    /// Waits for the turn of the caller, if it is near. Otherwise the caller is told when to come
+    /// back: whoever waits holds a place that others need (Rule 10).
+    pub async fn turn(&self) -> Result<(), NotYet> {
         let at = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = state.next.max(self.env.instant());
+            let now = self.env.instant();
+            let at = state.next.max(now);
+            let wait = at - now;
+            if wait > PATIENCE {
+                return Err(NotYet { after: wait.mul_f64(0.5 + self.env.random_unit()) });
+            }
             state.next = at + state.spacing;
             at
         };
         tokio::time::sleep_until(at).await;
+        Ok(())
     }
 
     /// Learns from an answer.
@@ -72,19 +89,29 @@ mod tests {
         let pace = Pace::new(&env);
         let begun = env.instant();
         for _ in 0..100 {
-            pace.turn().await;
+            pace.turn().await.unwrap();
         }
         assert_eq!(env.instant(), begun, "free until told otherwise");
         pace.learn(Some(ErrorClass::Throttled));
-        pace.turn().await;
-        pace.turn().await;
+        pace.turn().await.unwrap();
+        pace.turn().await.unwrap();
         assert!(env.instant() >= begun + FIRST_SPACING * 2);
         for _ in 0..100 {
             pace.learn(None);
         }
-        pace.turn().await;
+        pace.turn().await.unwrap();
         let free_again = env.instant();
-        pace.turn().await;
+        pace.turn().await.unwrap();
         assert_eq!(env.instant(), free_again);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_far_behind_is_sent_away() {
+        let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+        let pace = Pace::new(&env);
+        pace.learn(Some(ErrorClass::Throttled));
+        let turns = futures::future::join_all((0..32).map(|_| pace.turn())).await;
+        let served = turns.iter().filter(|turn| turn.is_ok()).count();
+        assert!((1..=5).contains(&served), "{served} of 32 hold a place");
     }
 }

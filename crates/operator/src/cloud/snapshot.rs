@@ -74,24 +74,10 @@ impl Snapshot {
         (next, changed)
     }
 
-    /// Takes in instances that were described one by one; `asked` and not found are dropped.
-    pub(super) fn update(
-        &self,
-        asked: &BTreeSet<InstanceId>,
-        found: Vec<Instance>,
-        at: Instant,
-        visibility: Duration,
-    ) -> (Self, Changed) {
+    /// Takes in instances that were described one by one. What was asked for and not found stays:
+    /// one read that lacks an instance proves nothing, a complete list drops it.
+    pub(super) fn update(&self, found: Vec<Instance>, at: Instant) -> (Self, Changed) {
         let mut next = self.clone();
-        let found_ids: BTreeSet<InstanceId> =
-            found.iter().map(|instance| instance.id.clone()).collect();
-        for id in asked.difference(&found_ids) {
-            let may_be_invisible =
-                next.entries.get(id).is_some_and(|entry| entry.may_be_invisible(visibility, at));
-            if !may_be_invisible {
-                next.entries.remove(id);
-            }
-        }
         for instance in found {
             let known = self.entries.get(&instance.id);
             next.insert(instance, at, known);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use machinist_core::cloud::{CloudFailure, Instance, InstanceId};
+use machinist_core::cloud::{CloudFailure, ErrorClass, Instance, InstanceId};
 use machinist_providers::{Provider, ProviderError};
 use tokio::{
     sync::{Notify, oneshot},
@@ -108,10 +108,15 @@ impl CloudView {
         let (answer, receiver) = oneshot::channel();
         self.state().questions.push(Question { ids, answer });
         self.shared.wake.notify_one();
-        receiver.await.unwrap_or_else(|_| {
+        let answer = tokio::select! {
+            biased;
+            answer = receiver => answer.ok(),
+            () = self.shared.closed.cancelled() => None,
+        };
+        answer.unwrap_or_else(|| {
             Err(CloudFailure {
-                class: machinist_core::cloud::ErrorClass::Transient,
-                message: "the cloud view was closed".to_owned(),
+                class: ErrorClass::Transient,
+                message: "the connection to the cloud was replaced".to_owned(),
             })
         })
     }
@@ -186,7 +191,10 @@ impl CloudView {
                 );
                 let failure = failure_of(&error);
                 self.swap(|snapshot| (snapshot.with_failure(failure), Changed::default()));
-                (shared.listener)(&News::ForEverybody);
+                // Later failures change nobody's decision: the picture is kept.
+                if self.snapshot().listed_at.is_none() {
+                    (shared.listener)(&News::ForEverybody);
+                }
                 false
             }
         }
@@ -215,7 +223,7 @@ impl CloudView {
         let answer = shared.provider.describe(&asked).await;
         self.plan_next_looks(&ids, answer.as_ref().ok());
         if let Ok(found) = &answer {
-            self.update(&ids, found.clone());
+            self.swap(|snapshot| snapshot.update(found.clone(), now));
         }
         let answer = answer.map_err(|error| failure_of(&error));
         for question in questions {
@@ -248,12 +256,6 @@ impl CloudView {
                 }
             }
         }
-    }
-
-    fn update(&self, asked: &BTreeSet<InstanceId>, found: Vec<Instance>) {
-        let now = self.shared.env.instant();
-        let visibility = self.shared.timings.launch_visibility;
-        self.swap(|snapshot| snapshot.update(asked, found, now, visibility));
     }
 
     fn swap(&self, change: impl FnOnce(&Snapshot) -> (Snapshot, Changed)) {

@@ -1,4 +1,5 @@
-//! Cordons and evicts, all pods of a pass side by side. A refusal by a budget is no failure.
+//! Cordons, and evicts all pods of a pass side by side. A refused eviction is no failure, and
+//! neither a refusal nor a failure keeps the other pods from being tried.
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -26,28 +27,54 @@ pub enum Progress {
 /// How many evictions of one machine are under way at once.
 const SIDE_BY_SIDE: usize = 20;
 
-pub async fn execute(
+/// Carries out the cordons among the actions.
+pub async fn cordon(context: &Context, key: &ObjectKey, actions: &[Action]) -> anyhow::Result<()> {
+    for action in actions {
+        let Action::Cordon { node, uid } = action else { continue };
+        let nodes = &context.stores.nodes;
+        let Some(known) = nodes
+            .get(&ObjectKey::cluster_wide(node.as_str()))
+            .filter(|known| known.metadata.uid.as_ref() == Some(uid))
+        else {
+            continue;
+        };
+        let api = Api::<Node>::all(context.client.clone());
+        let patch = json!({ "spec": { "unschedulable": true } });
+        let written = write::object(&api, &*known, patch, Precondition::Observed).await?;
+        tracing::info!(machine = %key, node, "cordoned");
+        nodes.apply_written(written);
+    }
+    Ok(())
+}
+
+/// Carries out the evictions among the actions, and fails only after all were tried.
+pub async fn evict(
     context: &Context,
     memory: &Memory,
     key: &ObjectKey,
     actions: &[Action],
 ) -> anyhow::Result<Progress> {
-    let (cordons, evictions): (Vec<_>, Vec<_>) =
-        actions.iter().partition(|action| matches!(action, Action::Cordon { .. }));
-    for action in cordons {
-        perform(context, memory, key, action).await?;
-    }
+    let evictions: Vec<_> =
+        actions.iter().filter(|action| matches!(action, Action::Evict { .. })).collect();
     let mut progress = Progress::Done;
+    let mut failures: Vec<anyhow::Error> = Vec::new();
     for batch in evictions.chunks(SIDE_BY_SIDE) {
         let results =
             join_all(batch.iter().map(|action| perform(context, memory, key, action))).await;
         for result in results {
-            if result? == Progress::Refused {
-                progress = Progress::Refused;
+            match result {
+                Ok(Progress::Done) => {}
+                Ok(Progress::Refused) => progress = Progress::Refused,
+                Err(error) => failures.push(error),
             }
         }
     }
-    Ok(progress)
+    let others = failures.len().saturating_sub(1);
+    match failures.into_iter().next() {
+        None => Ok(progress),
+        Some(error) if others == 0 => Err(error),
+        Some(error) => Err(error.context(format!("{others} more evictions failed"))),
+    }
 }
 
 async fn perform(
@@ -56,56 +83,37 @@ async fn perform(
     key: &ObjectKey,
     action: &Action,
 ) -> anyhow::Result<Progress> {
-    match action {
-        Action::Cordon { node, uid } => {
-            let nodes = &context.stores.nodes;
-            let Some(known) = nodes
-                .get(&ObjectKey::cluster_wide(node.as_str()))
-                .filter(|known| known.metadata.uid.as_ref() == Some(uid))
-            else {
-                return Ok(Progress::Done);
-            };
-            let api = Api::<Node>::all(context.client.clone());
-            let patch = json!({ "spec": { "unschedulable": true } });
-            let written = write::object(&api, &*known, patch, Precondition::Observed).await?;
-            tracing::info!(machine = %key, node, "cordoned");
-            nodes.apply_written(written);
+    let Action::Evict { namespace, pod, uid, grace_period_seconds, budgets_seen } = action else {
+        return Ok(Progress::Done);
+    };
+    let api = Api::<Pod>::namespaced(context.client.clone(), namespace);
+    let grace = grace_period_seconds.and_then(|seconds| u32::try_from(seconds).ok());
+    let parameters = EvictParams {
+        delete_options: Some(DeleteParams {
+            grace_period_seconds: grace,
+            preconditions: Some(Preconditions { uid: Some(uid.clone()), resource_version: None }),
+            ..Default::default()
+        }),
+        post_options: PostParams::default(),
+    };
+    match api.evict(pod, &parameters).await {
+        Ok(_) => {
+            tracing::info!(machine = %key, pod = format!("{namespace}/{pod}"), "evicted");
             Ok(Progress::Done)
         }
-        Action::Evict { namespace, pod, uid, grace_period_seconds, budgets_seen } => {
-            let api = Api::<Pod>::namespaced(context.client.clone(), namespace);
-            let grace = grace_period_seconds.and_then(|seconds| u32::try_from(seconds).ok());
-            let parameters = EvictParams {
-                delete_options: Some(DeleteParams {
-                    grace_period_seconds: grace,
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.clone()),
-                        resource_version: None,
-                    }),
-                    ..Default::default()
-                }),
-                post_options: PostParams::default(),
-            };
-            match api.evict(pod, &parameters).await {
-                Ok(_) => {
-                    tracing::info!(machine = %key, pod = format!("{namespace}/{pod}"), "evicted");
-                    Ok(Progress::Done)
-                }
-                // Gone, or already another pod of that name.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
-                    Ok(Progress::Done)
-                }
-                // A budget refuses with 429; one that is broken (two budgets for a pod) with 500.
-                Err(kube::Error::Api(status)) if matches!(status.code, 429 | 500) => {
-                    let now = context.env.now();
-                    memory.change(key, |attempts| {
-                        attempts.refuse(uid, &status.message, budgets_seen, now);
-                    });
-                    Ok(Progress::Refused)
-                }
-                Err(error) => Err(anyhow::Error::new(error)
-                    .context(format!("failed to evict pod {namespace}/{pod}"))),
-            }
+        // Gone, or already another pod of that name.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Progress::Done),
+        // A budget refuses with 429, two budgets for one pod with 500, a webhook or a namespace that
+        // goes away with 403. Whatever it is, its words are for the one who waits for the drain.
+        Err(kube::Error::Api(status)) => {
+            let now = context.env.now();
+            memory.change(key, |attempts| {
+                attempts.refuse(uid, &status.message, budgets_seen, now);
+            });
+            Ok(Progress::Refused)
+        }
+        Err(error) => {
+            Err(anyhow::Error::new(error).context(format!("failed to evict pod {namespace}/{pod}")))
         }
     }
 }

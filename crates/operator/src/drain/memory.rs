@@ -13,7 +13,11 @@ use crate::engine::store::ObjectKey;
 #[derive(Debug, Default)]
 pub struct Memory {
     drains: Mutex<BTreeMap<ObjectKey, Attempts>>,
+    control_plane: tokio::sync::Mutex<()>,
 }
+
+/// The right to cordon a control-plane Node, held by one drain at a time.
+pub type Turn<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 impl Memory {
     pub fn attempts(&self, key: &ObjectKey) -> Attempts {
@@ -26,6 +30,16 @@ impl Memory {
 
     pub fn forget(&self, key: &ObjectKey) {
         self.lock().remove(key);
+    }
+
+    pub fn contains(&self, key: &ObjectKey) -> bool {
+        self.lock().contains_key(key)
+    }
+
+    /// Waits for the turn of a control-plane Node. Between the look at the other ones and the cordon
+    /// lies a request: without turns, all that are deleted together would find nobody cordoned.
+    pub async fn control_plane_turn(&self) -> Turn<'_> {
+        self.control_plane.lock().await
     }
 
     /// The machines under way, for those whose change concerns all of them.

@@ -69,6 +69,11 @@ pub async fn observe(
     })
 }
 
+/// Whether the Machine's Node is one of the control plane, of which only one is drained at a time.
+pub fn is_control_plane(context: &Context, machine: &Machine) -> bool {
+    node_of(context, machine).is_some_and(|node| node::is_control_plane(&node))
+}
+
 /// The pods of a Node as the watch shows them. When nothing seems to be left on a cordoned Node the
 /// API server is asked: the watch may be behind a pod that was bound just before the cordon, and the
 /// instance goes next (S8).

@@ -76,6 +76,8 @@ pub struct Change<K> {
     pub before: Option<Arc<K>>,
     /// What is known now; `None` when it is gone.
     pub after: Option<Arc<K>>,
+    /// The versions before and after that could not be read. Whoever counts objects counts them.
+    pub unreadable: Vec<Arc<InvalidObject>>,
 }
 
 /// An object that exists but could not be read.
@@ -262,7 +264,7 @@ impl<K: Resource> Store<K> {
         self.put(object, Source::Watch);
     }
 
-    pub(super) fn apply_invalid(&self, metadata: ObjectMeta, error: String) -> bool {
+    pub(crate) fn apply_invalid(&self, metadata: ObjectMeta, error: String) -> bool {
         let mut contents = self.write();
         let (news, change) = contents.put_invalid(InvalidObject { metadata, error });
         drop(contents);

@@ -34,8 +34,8 @@ pub struct Executed {
     pub machine: Arc<Machine>,
     /// What the effect means for the status, where there was one.
     pub aftermath: Option<Aftermath>,
-    /// Whether `machine` is the answer to a write of this pass, and so as new as can be.
-    is_fresh: bool,
+    /// Whether the launch intent was stored in this pass: then no call was made with its token yet.
+    is_intent_new: bool,
     /// Whether the Machine is gone: nothing is left to publish.
     pub let_go: bool,
     pub failure: Option<anyhow::Error>,
@@ -50,7 +50,7 @@ pub async fn execute(
     let mut executed = Executed {
         machine: Arc::clone(&observation.machine),
         aftermath: None,
-        is_fresh: false,
+        is_intent_new: false,
         let_go: false,
         failure: None,
     };
@@ -89,6 +89,7 @@ async fn perform(
             let precondition = Precondition::Observed;
             let written = write::status(&api, machine, stored, &**status, precondition).await?;
             take(context, executed, written);
+            executed.is_intent_new = true;
             Ok(())
         }
         Action::Launch { client_token } => {
@@ -120,8 +121,8 @@ async fn launch(
     client_token: &str,
     executed: &mut Executed,
 ) -> anyhow::Result<()> {
+    access.pace.turn().await?;
     fence(context, executed).await?;
-    access.pace.turn().await;
     context.require_leadership()?;
     let answer = access.provider.launch(prepared, client_token).await;
     access.pace.learn(answer.as_ref().err().map(|error| error.class));
@@ -137,7 +138,7 @@ async fn launch(
             let identity = Identity::of(&machine);
             let found =
                 access.provider.find(&identity.machine_uid, &identity.client_tokens).await?;
-            let existing = found.iter().find(|one| one.state.is_live()).or(found.first());
+            let existing = found.iter().find(|one| one.state.is_live()).or_else(|| found.first());
             executed.aftermath = outcome::token_mismatch(&machine, existing, &context.policy, now);
             match executed.aftermath {
                 Some(_) => Ok(()),
@@ -147,7 +148,8 @@ async fn launch(
         Err(error) => {
             count_failure(context, &machine, InstanceOperation::Create, error.class);
             let failure = failure_of(&error);
-            executed.aftermath = Some(outcome::launch_failed(&machine, &failure, now));
+            let only_call = executed.is_intent_new;
+            executed.aftermath = Some(outcome::launch_failed(&machine, &failure, only_call, now));
             match error.class {
                 ErrorClass::InvalidConfiguration => Ok(()),
                 _ => Err(error.into()),
@@ -156,12 +158,9 @@ async fn launch(
     }
 }
 
-/// Reads the Machine once more from the API server right before a launch, unless it was just
-/// written: what is being deleted must not be launched for, however late the watch is.
+/// Reads the Machine once more from the API server right before a launch: what is being deleted
+/// must not be launched for, however late the watch is and however long the turn took (S2).
 async fn fence(context: &Context, executed: &Executed) -> anyhow::Result<()> {
-    if executed.is_fresh {
-        return Ok(());
-    }
     let known = ObjectKey::of(&*executed.machine);
     let api = machines(context, &executed.machine);
     let current = api.get_opt(&known.name).await?;
@@ -185,7 +184,7 @@ async fn tag(
     let Some(access) = &observation.access else {
         anyhow::bail!("instance {id} cannot be tagged without access to its cloud");
     };
-    access.pace.turn().await;
+    access.pace.turn().await?;
     let answer = access.provider.tag(id, tags).await;
     access.pace.learn(answer.as_ref().err().map(|error| error.class));
     access.view.watch_closely(id.clone());
@@ -200,7 +199,7 @@ async fn terminate(
     let Some(access) = &observation.access else {
         anyhow::bail!("instance {id} cannot be terminated without access to its cloud");
     };
-    access.pace.turn().await;
+    access.pace.turn().await?;
     context.require_leadership()?;
     let answer = access.provider.terminate(id).await;
     access.pace.learn(answer.as_ref().err().map(|error| error.class));
@@ -258,7 +257,6 @@ async fn write(
 fn take(context: &Context, executed: &mut Executed, written: Option<Machine>) {
     if let Some(written) = written {
         executed.machine = Arc::new(written.clone());
-        executed.is_fresh = true;
         context.stores.machines.apply_written(written);
     }
 }

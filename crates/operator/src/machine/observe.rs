@@ -14,7 +14,7 @@ use machinist_core::{
 };
 
 use crate::{
-    cloud::CloudAccess,
+    cloud::{CloudAccess, view::failure_of},
     context::{Context, Stores},
     engine::store::ObjectKey,
     index,
@@ -114,26 +114,27 @@ async fn confirm(
     let is_complete = identity.instance_id.as_ref().is_none_or(|id| {
         found.iter().any(|instance| instance.id == *id && instance.state.is_live())
     });
-    if is_deleting(machine) {
-        let mut confirmed = access.view.confirm(ids).await?;
-        let intent_is_open =
-            identity.instance_id.is_none() && provider_status(machine).launch.is_some();
-        if intent_is_open {
-            let by_token = access
-                .provider
-                .find(&identity.machine_uid, &identity.client_tokens)
-                .await
-                .map_err(|error| crate::cloud::view::failure_of(&error))?;
-            confirmed.extend(by_token);
-            confirmed.sort_by(|left, right| left.id.cmp(&right.id));
-            confirmed.dedup_by(|left, right| left.id == right.id);
-        }
-        return Ok(Some(confirmed));
-    }
-    if is_complete {
+    if is_complete && !is_deleting(machine) {
         return Ok(None);
     }
-    access.view.confirm(ids).await.map(Some)
+    let mut confirmed = access.view.confirm(ids).await?;
+    // A single read that lacks what the list shows proves nothing: the list drops it soon, or does
+    // not.
+    confirmed.extend(found.iter().cloned());
+    let intent_is_open =
+        identity.instance_id.is_none() && provider_status(machine).launch.is_some();
+    if is_deleting(machine) && intent_is_open {
+        let by_token = access
+            .provider
+            .find(&identity.machine_uid, &identity.client_tokens)
+            .await
+            .map_err(|error| failure_of(&error))?;
+        confirmed.extend(by_token);
+    }
+    // The sort is stable: what was confirmed comes before what was only remembered.
+    confirmed.sort_by(|left, right| left.id.cmp(&right.id));
+    confirmed.dedup_by(|later, earlier| later.id == earlier.id);
+    Ok(Some(confirmed))
 }
 
 fn candidate_nodes(stores: &Stores, machine: &Machine) -> Vec<Arc<Node>> {

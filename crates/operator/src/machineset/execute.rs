@@ -5,10 +5,7 @@ use kube::{
     Api,
     api::{DeleteParams, PostParams, Preconditions},
 };
-use machinist_api::{
-    Machine, MachineSet,
-    names::{event, reason},
-};
+use machinist_api::{Machine, MachineSet, names::event};
 use machinist_core::{
     decision::Announcement,
     machineset::{Action, decide::controller_reference, observed::ScalingFailure},
@@ -19,13 +16,17 @@ use super::memory::Memory;
 use crate::{
     context::Context,
     engine::{events::EventTarget, store::ObjectKey},
-    write::{self, Precondition},
+    write::{self, Precondition, WriteError},
 };
 
-/// The first batch; each that succeeds whole doubles the next. A template that the API server
-/// refuses then costs one request, not hundreds.
+/// The first batch of creations; each that succeeds whole doubles the next. A template that the API
+/// server refuses then costs one request, not hundreds.
 const FIRST_BATCH: usize = 1;
+/// How many requests for one pool are under way at once, of each kind.
 const LARGEST_BATCH: usize = 32;
+
+/// An action that failed, and why.
+type Failure<'a> = (&'a Action, anyhow::Error);
 
 pub async fn execute(
     context: &Context,
@@ -33,35 +34,85 @@ pub async fn execute(
     set: &MachineSet,
     actions: &[Action],
 ) -> anyhow::Result<()> {
-    let key = ObjectKey::of(set);
-    let mut batch = FIRST_BATCH;
-    let mut rest = actions;
-    let mut failures: Vec<anyhow::Error> = Vec::new();
-    while !rest.is_empty() && failures.is_empty() {
-        let (now, later) = rest.split_at(batch.min(rest.len()));
-        let results =
-            join_all(now.iter().map(|action| perform(context, memory, set, action))).await;
-        failures.extend(results.into_iter().filter_map(Result::err));
-        rest = later;
-        batch = (batch * 2).min(LARGEST_BATCH);
+    let (creations, others): (Vec<_>, Vec<_>) =
+        actions.iter().partition(|action| matches!(action, Action::Create(_)));
+    let (deletions, ownership): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|action| matches!(action, Action::Delete { .. }));
+    let (mut failures, deletion_failures, ownership_failures) = futures::join!(
+        slowly_started(context, memory, set, &creations),
+        all_tried(context, memory, set, &deletions),
+        all_tried(context, memory, set, &ownership),
+    );
+    // What keeps the pool from its size is told before the rest.
+    failures.extend(deletion_failures);
+    failures.extend(ownership_failures);
+    // Somebody else's write came first: there is nothing to tell, only to look again.
+    let (superseded, failures): (Vec<_>, Vec<_>) =
+        failures.into_iter().partition(|(_, error)| is_superseded(error));
+    report(context, memory, set, failures.first());
+    match failures.into_iter().chain(superseded).next() {
+        Some((_, error)) => Err(error),
+        None => Ok(()),
     }
-    if actions.is_empty() {
-        return Ok(());
-    }
-    let failure = failures.first().map(|error| ScalingFailure {
-        reason: if actions.iter().any(|action| matches!(action, Action::Create(_))) {
-            reason::CREATING_FAILED
-        } else {
-            reason::DELETING_FAILED
-        },
-        message: format!("{error:#}"),
-    });
+}
+
+/// Remembers the failure for the status, or that there is none any more.
+fn report(context: &Context, memory: &Memory, set: &MachineSet, failure: Option<&Failure<'_>>) {
+    let failure =
+        failure.map(|(action, error)| ScalingFailure::of(action, format!("{error:#}")));
     if let Some(failure) = &failure {
         let announcement = Announcement::warning(event::RECONCILE_ERROR, &failure.message);
         context.announce(&EventTarget::of(set), "Reconcile", &[announcement]);
     }
-    memory.change(&key, |memory| memory.last_failure = failure);
-    failures.into_iter().next().map_or(Ok(()), Err)
+    memory.change(&ObjectKey::of(set), |memory| memory.last_failure = failure);
+}
+
+/// Tries in growing batches and stops after one with a failure: whatever refuses one Machine of a
+/// template refuses them all.
+async fn slowly_started<'a>(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    actions: &[&'a Action],
+) -> Vec<Failure<'a>> {
+    let mut batch = FIRST_BATCH;
+    let mut rest = actions;
+    let mut failures = Vec::new();
+    while !rest.is_empty() && failures.iter().all(|(_, error)| is_superseded(error)) {
+        let (now, later) = rest.split_at(batch.min(rest.len()));
+        failures.extend(side_by_side(context, memory, set, now).await);
+        rest = later;
+        batch = (batch * 2).min(LARGEST_BATCH);
+    }
+    failures
+}
+
+async fn all_tried<'a>(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    actions: &[&'a Action],
+) -> Vec<Failure<'a>> {
+    let mut failures = Vec::new();
+    for batch in actions.chunks(LARGEST_BATCH) {
+        failures.extend(side_by_side(context, memory, set, batch).await);
+    }
+    failures
+}
+
+async fn side_by_side<'a>(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    actions: &[&'a Action],
+) -> Vec<Failure<'a>> {
+    let results = join_all(actions.iter().map(|action| perform(context, memory, set, action))).await;
+    let tried = actions.iter().copied().zip(results);
+    tried.filter_map(|(action, result)| Some((action, result.err()?))).collect()
+}
+
+fn is_superseded(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<WriteError>().is_some_and(WriteError::is_superseded)
 }
 
 async fn perform(
@@ -94,7 +145,7 @@ async fn perform(
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 => {
                     let what = format!("Machine {machine_key}");
-                    Err(write::WriteError::Conflict { what }.into())
+                    Err(WriteError::Conflict { what }.into())
                 }
                 Err(error) => Err(anyhow::Error::new(error)
                     .context(format!("failed to delete machine {machine_key}"))),
@@ -155,7 +206,7 @@ async fn create(
         }
         // The answer to an earlier try was lost: it is there, and the watch will show it.
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err(write::WriteError::Conflict { what: format!("Machine {}/{name}", key.namespace) }
+            Err(WriteError::Conflict { what: format!("Machine {}/{name}", key.namespace) }
                 .into())
         }
         Err(error) => {

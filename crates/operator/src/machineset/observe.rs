@@ -1,13 +1,13 @@
 //! What is known of one pool: its Machines and their Nodes.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use machinist_api::{Machine, MachineSet};
 use machinist_core::machineset::{Observed, observed::Member, validate};
 
 use super::memory::{Memory, SetMemory, fresh_name};
-use crate::{context::Context, engine::store::ObjectKey};
+use crate::{context::Context, engine::store::ObjectKey, index};
 
 /// How many Machines one pass may make; the next pass follows at once.
 const CREATED_IN_ONE_PASS: usize = 100;
@@ -41,26 +41,20 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
     let key = ObjectKey::of(&**set);
     let remembered = memory.of(&key);
     let selector = validate(set).ok();
-    let is_candidate = |machine: &Machine| {
-        let owner = machine
-            .metadata
-            .owner_references
-            .iter()
-            .flatten()
-            .find(|owner| owner.controller == Some(true));
-        match owner {
-            Some(owner) => Some(&owner.uid) == set.metadata.uid.as_ref(),
-            None => selector.as_ref().is_some_and(|selector| {
-                selector.matches(&machine.metadata.labels.clone().unwrap_or_default())
-            }),
-        }
+    let is_matching = |machine: &Machine| {
+        let empty = BTreeMap::new();
+        let labels = machine.metadata.labels.as_ref().unwrap_or(&empty);
+        selector.as_ref().is_some_and(|selector| selector.matches(labels))
     };
-    let members: Vec<_> = context
-        .stores
-        .machines
-        .list_in(&key.namespace)
+    let machines = &context.stores.machines;
+    let owner = set.metadata.uid.as_deref().unwrap_or_default();
+    let owned = machines.by_index(index::MACHINE_BY_OWNER, owner);
+    let mut adoptable = machines.by_index(index::MACHINE_BY_OWNER, index::NO_OWNER);
+    adoptable.retain(|machine| is_matching(machine));
+    let members: Vec<_> = owned
         .into_iter()
-        .filter(|machine| is_candidate(machine))
+        .chain(adoptable)
+        .filter(|machine| machine.metadata.namespace == set.metadata.namespace)
         .map(|machine| {
             let node = linked_node(context, &machine);
             (machine, node)
@@ -69,11 +63,7 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
     let kept = members
         .iter()
-        .filter(|(machine, _)| {
-            let labels = machine.metadata.labels.clone().unwrap_or_default();
-            machine.metadata.deletion_timestamp.is_none()
-                && selector.as_ref().is_some_and(|selector| selector.matches(&labels))
-        })
+        .filter(|(machine, _)| machine.metadata.deletion_timestamp.is_none() && is_matching(machine))
         .count();
     let missing = wanted.saturating_sub(kept).min(CREATED_IN_ONE_PASS);
     // A Machine whose creation succeeded after all is there by now.

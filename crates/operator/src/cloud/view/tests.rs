@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use machinist_core::cloud::{ErrorClass, InstanceState};
+use machinist_core::cloud::InstanceState;
 use machinist_providers::{InstanceSize, LaunchRequest, PreparedLaunch, ScheduledEvent};
 
 use super::*;

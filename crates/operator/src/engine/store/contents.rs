@@ -114,12 +114,12 @@ impl<K: Resource> Contents<K> {
             // Forgetting our own creation would repeat it; the API server is asked instead.
             self.doubtful.insert(key.clone());
         }
-        self.invalid.remove(&key);
+        let unreadable = self.remove_unreadable(&key);
         let uid = metadata.uid.clone();
         let entry = Entry { object: Arc::clone(&object), uid, version };
         let before = self.objects.insert(key.clone(), entry).map(|entry| entry.object);
         self.reindex(&key, before.as_deref(), Some(&object));
-        Some(Change { key, before, after: Some(object) })
+        Some(Change { key, before, after: Some(object), unreadable })
     }
 
     /// Takes in an object that could not be read. Returns whether it is news, and what that changed.
@@ -132,8 +132,12 @@ impl<K: Resource> Contents<K> {
             return (false, None);
         }
         let uid = object.metadata.uid.clone();
-        self.invalid.insert(key.clone(), Entry { object: Arc::new(object), uid, version });
-        (true, self.remove_readable(&key))
+        let object = Arc::new(object);
+        let mut unreadable = self.remove_unreadable(&key);
+        unreadable.push(Arc::clone(&object));
+        self.invalid.insert(key.clone(), Entry { object, uid, version });
+        let before = self.remove_readable(&key).and_then(|change| change.before);
+        (true, Some(Change { key, before, after: None, unreadable }))
     }
 
     /// Takes in a deletion that the watch reported.
@@ -165,10 +169,8 @@ impl<K: Resource> Contents<K> {
         let absent = |key: &&ObjectKey| !listed.contains(*key);
         let readable: Vec<ObjectKey> = self.objects.keys().filter(absent).cloned().collect();
         let unreadable: Vec<ObjectKey> = self.invalid.keys().filter(absent).cloned().collect();
-        for key in unreadable {
-            self.invalid.remove(&key);
-        }
-        let mut changes = Vec::new();
+        let mut changes: Vec<_> =
+            unreadable.iter().filter_map(|key| self.forget_unreadable(key)).collect();
         for key in readable {
             let Some(entry) = self.objects.get(&key) else { continue };
             // Newer than everything in the list: the list may be the older one (a stale API server, or a write of
@@ -242,7 +244,8 @@ impl<K: Resource> Contents<K> {
         let same =
             |known: &Option<String>| uid.is_none() || known.is_none() || known.as_deref() == uid;
         if self.invalid.get(key).is_some_and(|entry| same(&entry.uid)) {
-            self.invalid.remove(key);
+            // An object is either readable or not.
+            return self.forget_unreadable(key);
         }
         if self.objects.get(key).is_some_and(|entry| same(&entry.uid)) {
             return self.remove_readable(key);
@@ -254,7 +257,22 @@ impl<K: Resource> Contents<K> {
         self.doubtful.remove(key);
         let before = self.objects.remove(key)?.object;
         self.reindex(key, Some(&before), None);
-        Some(Change { key: key.clone(), before: Some(before), after: None })
+        Some(Change {
+            key: key.clone(),
+            before: Some(before),
+            after: None,
+            unreadable: Vec::new(),
+        })
+    }
+
+    fn forget_unreadable(&mut self, key: &ObjectKey) -> Option<Change<K>> {
+        let unreadable = self.remove_unreadable(key);
+        let was_known = !unreadable.is_empty();
+        was_known.then(|| Change { key: key.clone(), before: None, after: None, unreadable })
+    }
+
+    fn remove_unreadable(&mut self, key: &ObjectKey) -> Vec<Arc<InvalidObject>> {
+        self.invalid.remove(key).map(|entry| entry.object).into_iter().collect()
     }
 
     fn reindex(&mut self, key: &ObjectKey, before: Option<&K>, after: Option<&K>) {

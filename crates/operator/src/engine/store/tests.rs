@@ -238,6 +238,35 @@ fn an_unreadable_object_is_kept_apart_and_returns_when_it_is_repaired() {
 }
 
 #[test]
+fn whatever_happens_to_an_unreadable_object_is_told_with_its_metadata() {
+    let (store, changes) = store();
+    let versions = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&versions);
+    store.on_change(move |change| {
+        let version = |object: &Arc<InvalidObject>| object.metadata.resource_version.clone();
+        seen.lock().unwrap().push(change.unreadable.iter().filter_map(version).collect::<Vec<_>>());
+    });
+    let broken = |name: &str, version| map("ns", name, name, version, "").metadata;
+    let taken_versions = || std::mem::take(&mut *versions.lock().unwrap());
+    store.apply_invalid(broken("a", 5), "bad".into());
+    // As when it gets a deletion timestamp.
+    store.apply_invalid(broken("a", 6), "bad".into());
+    store.apply_watched_deletion(&broken("a", 7));
+    assert_eq!(taken(&changes), ["ns/a: - -> -"; 3]);
+    assert_eq!(taken_versions(), [vec!["5"], vec!["5", "6"], vec!["6"]]);
+
+    store.apply_invalid(broken("b", 8), "bad".into());
+    store.apply_watched(map("ns", "b", "b", 9, "v9"));
+    assert_eq!(taken(&changes), ["ns/b: - -> -", "ns/b: - -> v9"]);
+    assert_eq!(taken_versions(), [["8"], ["8"]]);
+
+    store.apply_invalid(broken("c", 10), "bad".into());
+    store.finish_list(&keys(&["b"]), Some(10));
+    assert_eq!(taken(&changes), ["ns/c: - -> -"; 2]);
+    assert!(store.invalid().is_empty());
+}
+
+#[test]
 fn remembered_deletions_are_bounded() {
     let (store, _) = store();
     for number in 0..10_000_u64 {
