@@ -1,0 +1,223 @@
+//! Which words does the program take?
+
+use std::path::PathBuf;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+/// Machine lifecycle and maintenance for Kubernetes, from a shell.
+///
+/// A Machine object, a cloud instance and a Node are one thing seen three times. `machinist status`
+/// shows the three side by side and why anything waits; `machinist up` gives you a whole cluster to
+/// try it on.
+#[derive(Debug, Parser)]
+#[command(name = "machinist", version, propagate_version = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start a whole cluster on this machine: Kubernetes, a simulated cloud, machines, the operator.
+    ///
+    /// Everything runs as processes of this user, on free ports of the loopback interface. The
+    /// first run builds the Kubernetes programs, which takes some minutes. Ctrl-C removes all of
+    /// it. Your own KUBECONFIG is neither read nor changed; the cluster's is .machinist/kubeconfig
+    /// in the current folder, and .machinist/up.json says where everything is.
+    #[cfg(feature = "up")]
+    Up(UpArgs),
+
+    /// Stop the cluster that `machinist up` started in the current folder, and remove it.
+    #[cfg(feature = "up")]
+    Down,
+
+    /// Show pools, their machines, instances and nodes, and why anything waits.
+    ///
+    /// Without --kubeconfig and KUBECONFIG, the cluster of `machinist up` in the current folder is
+    /// shown, else the one of ~/.kube/config.
+    Status(StatusArgs),
+
+    /// Run the simulated EC2 cloud alone, until Ctrl-C.
+    ///
+    /// Prints one line of JSON: `ec2Endpoint`, `ec2EndpointTls`, `ec2CaFile` and `cloudAdmin`.
+    #[cfg(feature = "up")]
+    Cloud(CloudArgs),
+
+    /// Build the Kubernetes programs that `machinist up` needs, if they are not there yet.
+    #[cfg(feature = "up")]
+    #[command(hide = true)]
+    Programs,
+
+    /// Run machines from zero to Running and back, and print what it cost.
+    #[cfg(feature = "up")]
+    #[command(hide = true)]
+    Bench(BenchArgs),
+}
+
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpArgs {
+    /// Worker machines, in one MachineSet.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub workers: u16,
+
+    /// Control-plane machines, without a pool. The API server runs beside them, not on them.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=9))]
+    pub control_plane: u16,
+
+    /// Start everything but Machinist's operator, to run another one by hand.
+    #[arg(long)]
+    pub no_operator: bool,
+
+    /// Short delays: instances boot in a second and silent nodes are noticed in ten.
+    #[arg(long)]
+    pub fast: bool,
+
+    /// Return when the machines run, and leave the cluster in the background; see `machinist down`.
+    #[arg(long)]
+    pub detach: bool,
+
+    /// Write the API server's audit log.
+    #[arg(long, hide = true)]
+    pub audit_log: bool,
+
+    /// This process is the background half of `--detach`.
+    #[arg(long, hide = true)]
+    pub background: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// Namespace of the machines.
+    #[arg(short, long, value_name = "NAMESPACE", default_value = machinist_api::names::DEFAULT_NAMESPACE)]
+    pub namespace: String,
+
+    /// Machines of all namespaces.
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
+    /// What to print; `wide` adds type and zone and cuts nothing.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output: Output,
+
+    /// Go on and show what changes, until Ctrl-C.
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+/// Which cluster is meant; the flags are kubectl's.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ClusterArgs {
+    /// Kubeconfig file to use.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig to use.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A table that fits the terminal.
+    #[default]
+    Table,
+    Wide,
+    Json,
+    Yaml,
+    /// One resource name in a line, as kubectl prints them.
+    Name,
+}
+
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct CloudArgs {
+    /// Instances start, stop and end in a fraction of a second.
+    #[arg(long)]
+    pub fast: bool,
+
+    /// What identifiers are drawn from; the same seed gives the same ones.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// End when standard input closes, as well as at Ctrl-C.
+    #[arg(long, hide = true)]
+    pub until_stdin_closes: bool,
+}
+
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct BenchArgs {
+    /// Numbers of machines, a fresh cluster for each.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,300")]
+    pub machines: Vec<u16>,
+
+    /// Seconds of steady state to observe.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub steady_seconds: u64,
+
+    /// File for the results.
+    #[arg(long, value_name = "FILE", overrides_with = "json")]
+    pub json: Option<PathBuf>,
+
+    /// A further flag for the operator, as `--operator-flag=--name=value`; may be repeated.
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    pub operator_flag: Vec<String>,
+}
+
+/// Reads the command line; wrong usage ends the process with code 2 and says what is right.
+pub fn read() -> Args {
+    let mut command = Args::command();
+    if is_plugin() {
+        // What the person typed, so that usage lines can be copied.
+        command = command.bin_name("kubectl machinist");
+    }
+    let matches = command.get_matches();
+    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn is_plugin() -> bool {
+    let program = std::env::args_os().next().map(PathBuf::from);
+    program
+        .as_deref()
+        .and_then(std::path::Path::file_name)
+        .is_some_and(|name| name.to_string_lossy().starts_with("kubectl-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn status_looks_where_machines_live_and_prints_a_table() {
+        let args = Args::try_parse_from(["machinist", "status"]).unwrap();
+        let Command::Status(status) = args.command else { panic!("{args:?}") };
+        assert_eq!(status.namespace, "openshift-machine-api");
+        assert_eq!(status.output, Output::Table);
+        assert!(!status.watch);
+    }
+
+    #[test]
+    fn an_unknown_format_is_a_usage_error() {
+        let error = Args::try_parse_from(["machinist", "status", "-o", "xml"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("json"), "{error}");
+    }
+
+    #[cfg(feature = "up")]
+    #[test]
+    fn up_defaults_to_three_and_three() {
+        let args = Args::try_parse_from(["machinist", "up"]).unwrap();
+        let Command::Up(up) = args.command else { panic!("{args:?}") };
+        assert_eq!((up.workers, up.control_plane), (3, 3));
+        assert!(!up.no_operator && !up.fast && !up.detach);
+    }
+}

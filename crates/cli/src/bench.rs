@@ -1,0 +1,55 @@
+//! What does it cost to bring machines up, to keep them, and to take them down?
+//!
+//! A fresh testbed for each number of machines, the operator as a process, everything counted from
+//! outside: the cloud's ledger, the API server's audit log, /proc.
+
+mod audit;
+mod checks;
+mod fleet;
+mod process;
+mod report;
+mod run;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::args::BenchArgs;
+use crate::shutdown::Shutdown;
+
+pub async fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
+    let mut shutdown = Shutdown::listen()?;
+    tokio::select! {
+        biased;
+        // The clusters end with their processes.
+        () = shutdown.requested() => anyhow::bail!("interrupted"),
+        done = measure(args) => done,
+    }
+}
+
+async fn measure(args: BenchArgs) -> anyhow::Result<ExitCode> {
+    let mut runs = Vec::new();
+    for machines in &args.machines {
+        runs.push(
+            run::run(*machines, &args).await.with_context(|| format!("{machines} machines"))?,
+        );
+    }
+    let checks = checks::check(&runs);
+    let results = report::Results::new(runs, checks);
+    print!("{}", report::text(&results));
+    if let Some(path) = &args.json {
+        write(path, &results)?;
+        println!("\nwritten to {}", path.display());
+    }
+    Ok(if results.has_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(path: &Path, results: &report::Results) -> anyhow::Result<()> {
+    let describe = || format!("cannot write {}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(describe)?;
+    }
+    let text = serde_json::to_string_pretty(results).with_context(describe)?;
+    std::fs::write(path, text + "\n").with_context(describe)
+}

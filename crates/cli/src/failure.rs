@@ -1,0 +1,37 @@
+//! How does a person learn what went wrong, and what to do about it?
+
+use std::error::Error;
+
+use clap::builder::styling::{AnsiColor, Style};
+
+/// A failure with advice. The advice is printed on a line of its own, last.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Hinted {
+    what: String,
+    hint: String,
+    #[source]
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl Hinted {
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into(), source: None }
+    }
+
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+/// Prints the failure, its causes and the advice to standard error.
+pub fn print(error: &anyhow::Error) {
+    let label = AnsiColor::Red.on_default().bold();
+    anstream::eprintln!("{label}error:{label:#} {error:#}");
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        let label = Style::new().bold();
+        anstream::eprintln!("{label}hint:{label:#} {}", hinted.hint);
+    }
+}

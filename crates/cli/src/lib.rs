@@ -1,0 +1,74 @@
+//! What can a person do with Machinist from a shell? One module for each subcommand.
+//!
+//! `status` needs a cluster and nothing else. The rest stands on the testbed, behind the feature
+//! `up`.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a command lives in the real world: its clock is the machine's"
+)]
+
+mod age;
+mod args;
+#[cfg(feature = "up")]
+mod bench;
+#[cfg(feature = "up")]
+mod cloud;
+#[cfg(feature = "up")]
+mod down;
+mod failure;
+#[cfg(feature = "up")]
+mod home;
+mod kubeconfig;
+#[cfg(feature = "up")]
+mod programs;
+#[cfg(feature = "up")]
+mod shutdown;
+mod state_file;
+mod status;
+mod table;
+#[cfg(feature = "up")]
+mod up;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+/// The whole program. Exit codes: 0 done, 1 failed, 2 wrong usage.
+pub fn main() -> ExitCode {
+    #[cfg(feature = "up")]
+    machinist_testbed::guard::run_if_asked();
+    let args = args::read();
+    // One TLS provider for the whole process; a second installation is refused and harmless.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            failure::print(&anyhow::Error::new(error).context("cannot start the async runtime"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run(args.command)) {
+        Ok(code) => code,
+        Err(error) => {
+            failure::print(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Status(args) => status::run(args).await.map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "up")]
+        Command::Up(args) => up::run(args).await.map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "up")]
+        Command::Down => down::run().await.map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "up")]
+        Command::Cloud(args) => cloud::run(args).await.map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "up")]
+        Command::Programs => programs::run().await.map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "up")]
+        Command::Bench(args) => bench::run(args).await,
+    }
+}

@@ -1,0 +1,5 @@
+//! The program `machinist`.
+
+fn main() -> std::process::ExitCode {
+    machinist_cli::main()
+}

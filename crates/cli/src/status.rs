@@ -1,0 +1,105 @@
+//! How are the machines, and why does anything wait?
+//!
+//! `fetch` and `watch` read, `judge` decides what to say (pure), `render` lays it out (pure).
+
+mod fetch;
+mod judge;
+mod render;
+#[cfg(test)]
+mod tests;
+mod waiting;
+mod watch;
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::Context;
+use jiff::Timestamp;
+
+use crate::args::{Output, StatusArgs};
+use crate::kubeconfig::{Connection, Source, connect};
+
+pub use fetch::Scope;
+#[cfg(feature = "up")]
+pub use fetch::fetch;
+pub use judge::report;
+#[cfg(feature = "up")]
+pub use judge::{MachineView, Report};
+
+pub async fn run(args: StatusArgs) -> anyhow::Result<()> {
+    let connection = connect(&args.cluster).await?;
+    say_which_cluster(&connection, args.output);
+    let scope = if args.all_namespaces { Scope::All } else { Scope::Namespace(args.namespace) };
+    if args.watch {
+        return watch::run(&connection, &scope, args.output).await;
+    }
+    let observed = fetch::fetch(&connection.client, &scope)
+        .await
+        .map_err(|error| connection.explain("cannot list machines", error))?;
+    let report = report(&observed);
+    print(&report, args.output, &scope)
+}
+
+/// A cluster that nobody named is worth a word; standard output stays for the answer.
+fn say_which_cluster(connection: &Connection, output: Output) {
+    let is_for_people = matches!(output, Output::Table | Output::Wide);
+    if let Source::Up(path) = &connection.source
+        && is_for_people
+    {
+        eprintln!("cluster of {} ({})", connection.source, path.display());
+    }
+}
+
+fn print(report: &judge::Report, output: Output, scope: &Scope) -> anyhow::Result<()> {
+    let text = text(report, output, scope, render::Notation::Indented)?;
+    ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// Who pipes into `head` has read enough; that is no failure.
+fn ignore_closed_pipe(written: std::io::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to standard output"),
+    }
+}
+
+fn text(
+    report: &judge::Report,
+    output: Output,
+    scope: &Scope,
+    notation: render::Notation,
+) -> anyhow::Result<String> {
+    Ok(match output {
+        Output::Json => match notation {
+            render::Notation::Indented => serde_json::to_string_pretty(report)? + "\n",
+            render::Notation::OneLine => serde_json::to_string(report)? + "\n",
+        },
+        Output::Yaml => {
+            let yaml = serde_saphyr::to_string(report).context("cannot write YAML")?;
+            match notation {
+                render::Notation::Indented => yaml,
+                render::Notation::OneLine => format!("---\n{yaml}"),
+            }
+        }
+        Output::Name => render::names(report),
+        Output::Table | Output::Wide => {
+            let layout = render::Layout {
+                is_wide: output == Output::Wide,
+                with_namespaces: *scope == Scope::All,
+                terminal_width: terminal_width(),
+                now: Timestamp::now(),
+            };
+            render::table(report, &layout)
+        }
+    })
+}
+
+/// None where the output goes to a file or another program.
+fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    // A terminal that does not know its size says zero.
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}

@@ -1,0 +1,231 @@
+//! What does the report look like? Pure: the clock and the terminal's width are given.
+
+use clap::builder::styling::{AnsiColor, Style};
+use jiff::Timestamp;
+use machinist_api::names::phase;
+
+use super::judge::{
+    InstanceView, MachineView, NO_PHASE, NodeState, NodeView, PoolView, Report, Waiting,
+};
+use crate::age;
+use crate::table::{self, Cell, Row};
+
+/// kubectl's word for a cell without a value.
+const NONE: &str = "<none>";
+const NO_POOL: &str = "(no pool)";
+
+/// For whom it is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub is_wide: bool,
+    pub with_namespaces: bool,
+    /// None where the output goes to a file or another program: nothing is cut then.
+    pub terminal_width: Option<usize>,
+    pub now: Timestamp,
+}
+
+/// How much room JSON and YAML take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notation {
+    Indented,
+    /// One line, or one document, for each report of many.
+    OneLine,
+}
+
+impl Layout {
+    /// On a terminal what a machine waits for is below it, whole. In a file it is the last column,
+    /// so that one line says everything of a machine.
+    const fn has_waiting_column(&self) -> bool {
+        self.is_wide || self.terminal_width.is_none()
+    }
+
+    const fn width(&self) -> Option<usize> {
+        if self.is_wide { None } else { self.terminal_width }
+    }
+}
+
+/// The table, the summary below it.
+pub fn table(report: &Report, layout: &Layout) -> String {
+    if report.pools.is_empty() && report.machines_without_pool.is_empty() {
+        return "No machines and no pools found.\n".to_owned();
+    }
+    let mut rows = rows(report, layout, NodeNames::Whole);
+    if layout.width().is_some_and(|width| table::width(&rows) > width) {
+        rows = self::rows(report, layout, NodeNames::WithoutDomain);
+    }
+    let mut text = table::lines(&rows, layout.width()).join("\n");
+    text.push_str("\n\n");
+    text.push_str(&summary(report));
+    text.push('\n');
+    text
+}
+
+fn rows(report: &Report, layout: &Layout, names: NodeNames) -> Vec<Row> {
+    let mut rows = vec![header(layout)];
+    for pool in &report.pools {
+        rows.push(pool_row(pool, layout));
+        rows.extend(pool.machines.iter().map(|machine| machine_row(machine, layout, names)));
+    }
+    if !report.machines_without_pool.is_empty() {
+        if !report.pools.is_empty() {
+            let mut cells = namespace_cell("", layout);
+            cells.push(Cell::styled(NO_POOL, Style::new().dimmed()));
+            rows.push(cells.into());
+        }
+        let machines = report.machines_without_pool.iter();
+        rows.extend(machines.map(|machine| machine_row(machine, layout, names)));
+    }
+    rows
+}
+
+/// On a narrow terminal the domain, which all nodes share, goes before anything else is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeNames {
+    Whole,
+    WithoutDomain,
+}
+
+pub fn summary(report: &Report) -> String {
+    let summary = &report.summary;
+    let phases: Vec<String> =
+        summary.by_phase.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
+    let phases = if phases.is_empty() { "none".to_owned() } else { phases.join(", ") };
+    let counted = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    };
+    let waiting: Vec<String> =
+        [(summary.waiting_pools, "pool"), (summary.waiting_machines, "machine")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, noun)| counted(count, noun))
+            .collect();
+    let verb = if summary.waiting_pools + summary.waiting_machines == 1 { "waits" } else { "wait" };
+    let waiting = match waiting.as_slice() {
+        [] => "nothing waits".to_owned(),
+        who => format!("{} {verb}", who.join(" and ")),
+    };
+    format!("{}: {phases}; {waiting}", counted(summary.machines, "machine"))
+}
+
+/// kubectl's `-o name`.
+pub fn names(report: &Report) -> String {
+    let pools = report.pools.iter().map(|pool| ("machineset", &pool.name));
+    let machines = report.machines().map(|machine| ("machine", &machine.name));
+    pools
+        .chain(machines)
+        .map(|(kind, name)| format!("{kind}.machine.openshift.io/{name}\n"))
+        .collect()
+}
+
+fn namespace_cell(namespace: &str, layout: &Layout) -> Vec<Cell> {
+    if layout.with_namespaces { vec![Cell::plain(namespace)] } else { Vec::new() }
+}
+
+fn header(layout: &Layout) -> Row {
+    let mut titles = Vec::new();
+    if layout.with_namespaces {
+        titles.push("NAMESPACE");
+    }
+    titles.extend(["NAME", "PHASE", "AGE", "INSTANCE", "NODE"]);
+    if layout.is_wide {
+        titles.extend(["TYPE", "ZONE"]);
+    }
+    if layout.has_waiting_column() {
+        titles.push("WAITING FOR");
+    }
+    let bold = Style::new().bold();
+    titles.into_iter().map(|title| Cell::styled(title, bold)).collect::<Vec<_>>().into()
+}
+
+fn pool_row(pool: &PoolView, layout: &Layout) -> Row {
+    let bold = Style::new().bold();
+    let ready = format!("{}/{} ready", pool.ready, pool.desired);
+    let style = if pool.waiting.is_some() { attention() } else { Style::new() };
+    let mut cells = namespace_cell(&pool.namespace, layout);
+    cells.push(Cell::styled(&pool.name, bold));
+    cells.push(Cell::styled(ready, style));
+    cells.push(age_cell(pool.created_at, layout));
+    cells.extend([Cell::default(), Cell::default()]);
+    if layout.is_wide {
+        cells.extend([Cell::default(), Cell::default()]);
+    }
+    with_waiting(cells, pool.waiting.as_ref(), "  ", layout)
+}
+
+pub fn machine_row(machine: &MachineView, layout: &Layout, names: NodeNames) -> Row {
+    let phase = if machine.phase.is_empty() { NO_PHASE } else { &machine.phase };
+    let mut cells = namespace_cell(&machine.namespace, layout);
+    cells.push(Cell::plain(format!("  {}", machine.name)));
+    cells.push(Cell::styled(phase, phase_style(machine)));
+    cells.push(age_cell(machine.created_at, layout));
+    cells.push(machine.instance.as_ref().map_or_else(none, instance_cell));
+    cells.push(machine.node.as_ref().map_or_else(none, |node| node_cell(node, names)));
+    if layout.is_wide {
+        let instance = machine.instance.as_ref();
+        let word = |text: Option<&String>| text.map_or_else(none, Cell::plain);
+        cells.push(word(instance.and_then(|instance| instance.type_.as_ref())));
+        cells.push(word(instance.and_then(|instance| instance.zone.as_ref())));
+    }
+    with_waiting(cells, machine.waiting.as_ref(), "    ", layout)
+}
+
+fn with_waiting(
+    mut cells: Vec<Cell>,
+    waiting: Option<&Waiting>,
+    indent: &str,
+    layout: &Layout,
+) -> Row {
+    let Some(waiting) = waiting else { return cells.into() };
+    let since = waiting.since.map(|since| format!(" (for {})", age::since(since, layout.now)));
+    let text = format!("{}{}", waiting.message, since.unwrap_or_default());
+    if layout.has_waiting_column() {
+        // A sentence of several lines would break the table.
+        cells
+            .push(Cell::styled(text.split_whitespace().collect::<Vec<_>>().join(" "), attention()));
+        return cells.into();
+    }
+    Row { cells, notes: vec![Cell::styled(format!("{indent}↳ {text}"), attention())] }
+}
+
+fn age_cell(created: Option<Timestamp>, layout: &Layout) -> Cell {
+    created.map_or_else(none, |created| Cell::plain(age::since(created, layout.now)))
+}
+
+fn instance_cell(instance: &InstanceView) -> Cell {
+    match instance.state.as_deref() {
+        None | Some("running") => Cell::plain(&instance.id),
+        Some(state) => Cell::styled(format!("{} ({state})", instance.id), attention()),
+    }
+}
+
+fn node_cell(node: &NodeView, names: NodeNames) -> Cell {
+    let name = match names {
+        NodeNames::Whole => node.name.as_str(),
+        NodeNames::WithoutDomain => node.name.split('.').next().unwrap_or_default(),
+    };
+    let state = match node.state {
+        NodeState::Ready | NodeState::NotVisible if node.is_cordoned => "cordoned",
+        NodeState::Ready | NodeState::NotVisible => return Cell::plain(name),
+        NodeState::NotReady => "not ready",
+        NodeState::Unknown => "silent",
+        NodeState::Missing => "gone",
+    };
+    Cell::styled(format!("{name} ({state})"), attention())
+}
+
+fn none() -> Cell {
+    Cell::styled(NONE, Style::new().dimmed())
+}
+
+fn phase_style(machine: &MachineView) -> Style {
+    match machine.phase.as_str() {
+        phase::FAILED => AnsiColor::Red.on_default().bold(),
+        phase::RUNNING if machine.waiting.is_none() => AnsiColor::Green.on_default(),
+        _ => attention(),
+    }
+}
+
+const fn attention() -> Style {
+    AnsiColor::Yellow.on_default()
+}

@@ -1,0 +1,403 @@
+//! Does the picture say what is, and why it waits?
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use super::fetch::Observed;
+use super::judge::{NodeState, Report, report};
+use super::render::{Layout, names, summary, table};
+
+const NOW: &str = "2026-11-15T12:00:00Z";
+const CREATED: &str = "2026-11-15T11:55:00Z";
+const CHANGED: &str = "2026-11-15T11:58:30Z";
+
+fn object(value: Value) -> DynamicObject {
+    serde_json::from_value(value).unwrap()
+}
+
+fn pool(name: &str, desired: i32, ready: i32) -> Value {
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "MachineSet",
+        "metadata": {
+            "name": name, "namespace": "openshift-machine-api", "uid": name, "generation": 1,
+            "creationTimestamp": CREATED,
+        },
+        "spec": { "replicas": desired },
+        "status": { "replicas": desired, "readyReplicas": ready, "observedGeneration": 1 },
+    })
+}
+
+/// A machine as it should be; the tests change what is not.
+fn machine(name: &str, pool: Option<&str>) -> Value {
+    let owners = pool.map(|pool| {
+        json!([{
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet", "name": pool,
+            "uid": pool, "controller": true,
+        }])
+    });
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1",
+        "kind": "Machine",
+        "metadata": {
+            "name": name, "namespace": "openshift-machine-api", "uid": name,
+            "creationTimestamp": CREATED, "ownerReferences": owners,
+            "labels": {
+                "machine.openshift.io/instance-type": "m6i.large",
+                "machine.openshift.io/zone": "us-east-1a",
+            },
+        },
+        "spec": { "providerID": format!("aws:///us-east-1a/i-{name}") },
+        "status": {
+            "phase": "Running",
+            "nodeRef": { "kind": "Node", "name": format!("node-{name}"), "uid": format!("uid-{name}") },
+            "providerStatus": { "instanceId": format!("i-{name}"), "instanceState": "running" },
+            "conditions": [condition("InstanceExists", "True", "", "")],
+        },
+    })
+}
+
+fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": type_, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": CHANGED,
+    })
+}
+
+fn node(machine: &str, ready: &str) -> Node {
+    serde_json::from_value(json!({
+        "metadata": { "name": format!("node-{machine}"), "uid": format!("uid-{machine}") },
+        "status": { "conditions": [{
+            "type": "Ready", "status": ready, "message": "Kubelet stopped posting node status.",
+            "lastTransitionTime": CHANGED,
+        }] },
+    }))
+    .unwrap()
+}
+
+fn report_of(pools: Vec<Value>, machines: Vec<Value>, nodes: Option<Vec<Node>>) -> Report {
+    report(&Observed::read(pools.into_iter().map(object), machines.into_iter().map(object), nodes))
+}
+
+fn layout(terminal_width: Option<usize>) -> Layout {
+    Layout {
+        is_wide: false,
+        with_namespaces: false,
+        terminal_width,
+        now: NOW.parse::<Timestamp>().unwrap(),
+    }
+}
+
+/// The text without colours.
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+/// What a single machine, changed as told, is said to wait for.
+fn waits_for(change: impl FnOnce(&mut Value)) -> Option<(String, String)> {
+    let mut value = machine("a", None);
+    change(&mut value);
+    let report = report_of(vec![], vec![value], Some(vec![node("a", "True")]));
+    let waiting = report.machines_without_pool[0].waiting.clone();
+    waiting.map(|waiting| (waiting.reason, waiting.message))
+}
+
+fn expect(change: impl FnOnce(&mut Value), reason: &str, message: &str) {
+    assert_eq!(waits_for(change), Some((reason.to_owned(), message.to_owned())));
+}
+
+#[test]
+fn a_machine_as_it_should_be_waits_for_nothing() {
+    assert_eq!(waits_for(|_| {}), None);
+}
+
+#[test]
+fn a_blocked_drain_is_said_in_the_conditions_words() {
+    let blocked = "could not drain machine: node n: pod demo/web-1 is protected by disruption \
+                   budget web (3 of 3 healthy, 3 needed)";
+    expect(
+        |machine| {
+            machine["metadata"]["deletionTimestamp"] = json!(CHANGED);
+            machine["status"]["phase"] = json!("Deleting");
+            machine["status"]["conditions"] = json!([
+                condition("Drained", "False", "DrainError", blocked),
+                condition("InstanceExists", "True", "", ""),
+            ]);
+        },
+        "DrainError",
+        blocked,
+    );
+}
+
+#[test]
+fn each_step_of_a_deletion_has_its_reason() {
+    let deleting = |conditions: Value, state: &str| {
+        let state = state.to_owned();
+        move |machine: &mut Value| {
+            machine["metadata"]["deletionTimestamp"] = json!(CHANGED);
+            machine["status"]["phase"] = json!("Deleting");
+            machine["status"]["conditions"] = conditions;
+            machine["status"]["providerStatus"]["instanceState"] = json!(state);
+        }
+    };
+    expect(deleting(json!([]), "running"), "Draining", "waiting for the node to be drained");
+    let hook = "Drain operation currently blocked by: [{Name:x Owner:y}]";
+    expect(
+        deleting(json!([condition("Drainable", "False", "HookPresent", hook)]), "running"),
+        "HookPresent",
+        hook,
+    );
+    let drained = condition("Drained", "True", "", "");
+    let hook = "Terminate operation currently blocked by: [{Name:x Owner:y}]";
+    let held = condition("Terminable", "False", "HookPresent", hook);
+    expect(deleting(json!([drained, held]), "running"), "HookPresent", hook);
+    expect(
+        deleting(json!([drained]), "running"),
+        "Terminating",
+        "instance i-a is being terminated",
+    );
+    expect(
+        deleting(json!([drained]), "shutting-down"),
+        "Terminating",
+        "instance i-a is shutting-down",
+    );
+}
+
+#[test]
+fn a_launch_that_was_refused_is_said_in_the_providers_words() {
+    expect(
+        |machine| {
+            machine["status"]["phase"] = json!("Provisioning");
+            machine["status"]["conditions"] = json!([condition(
+                "InstanceExists",
+                "False",
+                "InstanceNotCreated",
+                "Instance has not been created"
+            )]);
+            machine["status"]["providerStatus"] = json!({ "conditions": [{
+                "type": "MachineCreation", "status": "False", "reason": "MachineCreationFailed",
+                "message": "no capacity for m6i.large in us-east-1a", "lastTransitionTime": CHANGED,
+            }] });
+        },
+        "MachineCreationFailed",
+        "no capacity for m6i.large in us-east-1a",
+    );
+}
+
+#[test]
+fn each_step_of_a_launch_has_its_reason() {
+    expect(
+        |machine| machine["status"] = json!(null),
+        "NotLookedAt",
+        "no operator has looked at this machine yet",
+    );
+    expect(
+        |machine| {
+            machine["spec"] = json!({});
+            machine["status"] = json!({
+                "phase": "Provisioning",
+                "conditions": [condition("InstanceExists", "False", "InstanceNotCreated", "x")],
+                "providerStatus": { "launch": {
+                    "attempt": 1, "clientToken": "t", "since": CHANGED,
+                } },
+            });
+        },
+        "Launching",
+        "the instance is being launched",
+    );
+    expect(
+        |machine| machine["status"]["providerStatus"]["instanceState"] = json!("pending"),
+        "InstancePending",
+        "instance i-a is pending",
+    );
+    expect(
+        |machine| machine["status"]["nodeRef"] = json!(null),
+        "NodeMissing",
+        "instance i-a has no node yet",
+    );
+}
+
+#[test]
+fn what_happens_behind_the_clusters_back_shows() {
+    expect(
+        |machine| machine["status"]["providerStatus"]["instanceState"] = json!("stopped"),
+        "InstanceNotRunning",
+        "instance i-a is stopped",
+    );
+    expect(
+        |machine| {
+            machine["status"]["phase"] = json!("Failed");
+            machine["status"]["errorMessage"] = json!("can't find created instance");
+        },
+        "Failed",
+        "can't find created instance",
+    );
+    let missing = "Instance not found on provider: terminated by the user";
+    expect(
+        |machine| {
+            machine["status"]["phase"] = json!("Failed");
+            machine["status"]["errorMessage"] = json!("can't find created instance");
+            machine["status"]["conditions"] =
+                json!([condition("InstanceExists", "False", "InstanceMissing", missing)]);
+        },
+        "InstanceMissing",
+        missing,
+    );
+    expect(
+        |machine| machine["status"]["nodeRef"]["uid"] = json!("another"),
+        "NodeMissing",
+        "node node-a is gone",
+    );
+}
+
+#[test]
+fn a_pool_says_why_it_cannot_scale() {
+    let mut failing = pool("p", 3, 0);
+    failing["status"]["conditions"] =
+        json!([condition("Scaling", "False", "InvalidConfiguration", "spec.selector: wrong")]);
+    let mut new = pool("q", 3, 0);
+    new["status"] = json!({});
+    let mut growing = pool("r", 6, 3);
+    growing["status"]["replicas"] = json!(4);
+    let report =
+        report_of(vec![failing, new, growing, pool("s", 2, 1), pool("t", 2, 2)], vec![], None);
+    let messages: Vec<Option<&str>> = report
+        .pools
+        .iter()
+        .map(|pool| pool.waiting.as_ref().map(|waiting| waiting.message.as_str()))
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            Some("spec.selector: wrong"),
+            Some("no operator has looked at the last change of this pool yet"),
+            Some("4 of 6 machines are made"),
+            Some("1 of 2 nodes are ready"),
+            None,
+        ]
+    );
+}
+
+#[test]
+fn an_object_that_does_not_parse_hides_no_other() {
+    let mut broken = machine("b", None);
+    broken["status"]["conditions"] = json!("none");
+    let report = report_of(vec![], vec![machine("a", None), broken], None);
+    let phases: Vec<&str> =
+        report.machines_without_pool.iter().map(|machine| machine.phase.as_str()).collect();
+    assert_eq!(phases, ["Running", "Unreadable"]);
+    assert_eq!(report.machines_without_pool[0].node.as_ref().unwrap().state, NodeState::NotVisible);
+}
+
+fn fleet() -> Report {
+    let mut silent = machine("w2", Some("workers"));
+    silent["metadata"]["name"] = json!("w2");
+    report_of(
+        vec![pool("workers", 2, 1)],
+        vec![machine("m0", None), silent, machine("w1", Some("workers"))],
+        Some(vec![node("m0", "True"), node("w1", "True"), node("w2", "Unknown")]),
+    )
+}
+
+#[test]
+fn a_file_gets_one_line_for_each_machine_with_the_reason_last() {
+    assert_eq!(
+        plain(&table(&fleet(), &layout(None))),
+        "\
+NAME        PHASE       AGE   INSTANCE   NODE               WAITING FOR
+workers     1/2 ready   5m                                  1 of 2 nodes are ready
+  w1        Running     5m    i-w1       node-w1
+  w2        Running     5m    i-w2       node-w2 (silent)   node node-w2 is silent: Kubelet stopped posting node status. (for 90s)
+(no pool)
+  m0        Running     5m    i-m0       node-m0
+
+3 machines: 3 Running; 1 pool and 1 machine wait
+"
+    );
+}
+
+#[test]
+fn a_terminal_gets_the_reason_below_the_machine_and_no_line_is_too_long() {
+    let text = plain(&table(&fleet(), &layout(Some(57))));
+    assert_eq!(
+        text,
+        "\
+NAME        PHASE       AGE   INSTANCE   NODE
+workers     1/2 ready   5m
+  ↳ 1 of 2 nodes are ready
+  w1        Running     5m    i-w1       node-w1
+  w2        Running     5m    i-w2       node-w2 (silent)
+    ↳ node node-w2 is silent: Kubelet stopped posting
+      node status. (for 90s)
+(no pool)
+  m0        Running     5m    i-m0       node-m0
+
+3 machines: 3 Running; 1 pool and 1 machine wait
+"
+    );
+    // The summary alone takes 50.
+    for width in 50..80 {
+        for line in plain(&table(&fleet(), &layout(Some(width)))).lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_narrow_terminal_costs_the_nodes_domain_first() {
+    let mut named = machine("a", None);
+    named["status"]["nodeRef"] = json!({ "name": "ip-10-0-0-5.ec2.internal" });
+    let report = report_of(vec![], vec![named], None);
+    let lines = |width| plain(&table(&report, &layout(Some(width))));
+    assert!(lines(80).contains("ip-10-0-0-5.ec2.internal"), "{}", lines(80));
+    assert!(lines(50).contains("ip-10-0-0-5\n"), "{}", lines(50));
+}
+
+#[test]
+fn wide_adds_type_and_zone_and_cuts_nothing() {
+    let layout = Layout { is_wide: true, with_namespaces: true, ..layout(Some(40)) };
+    let text = plain(&table(&fleet(), &layout));
+    let header = text.lines().next().unwrap();
+    assert_eq!(
+        header.split("   ").map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>(),
+        ["NAMESPACE", "NAME", "PHASE", "AGE", "INSTANCE", "NODE", "TYPE", "ZONE", "WAITING FOR"]
+    );
+    assert!(text.contains("m6i.large   us-east-1a   node node-w2 is silent"), "{text}");
+}
+
+#[test]
+fn names_are_kubectls() {
+    assert_eq!(
+        names(&fleet()),
+        "machineset.machine.openshift.io/workers\nmachine.machine.openshift.io/w1\n\
+         machine.machine.openshift.io/w2\nmachine.machine.openshift.io/m0\n"
+    );
+}
+
+#[test]
+fn nothing_is_said_plainly() {
+    let empty = report_of(vec![], vec![], Some(vec![]));
+    assert_eq!(table(&empty, &layout(None)), "No machines and no pools found.\n");
+    assert_eq!(summary(&empty), "0 machines: none; nothing waits");
+}
+
+#[test]
+fn programs_get_the_whole_report() {
+    let value = serde_json::to_value(fleet()).unwrap();
+    let machine = &value["pools"][0]["machines"][1];
+    assert_eq!(
+        machine["instance"],
+        json!({
+            "id": "i-w2", "state": "running", "type": "m6i.large", "zone": "us-east-1a",
+        })
+    );
+    assert_eq!(machine["node"]["state"], "Unknown");
+    assert_eq!(machine["waiting"]["since"], CHANGED);
+    assert_eq!(value["machinesWithoutPool"][0]["name"], "m0");
+    assert_eq!(
+        value["summary"],
+        json!({ "machines": 3, "byPhase": { "Running": 3 }, "waitingMachines": 1, "waitingPools": 1 })
+    );
+}

@@ -1,0 +1,371 @@
+//! How does one go on looking? Watches instead of polls; on a terminal the picture is redrawn in
+//! place, elsewhere each change is a line.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::Context;
+use futures::stream::{BoxStream, SelectAll};
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::DynamicObject;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, ResourceExt};
+use machinist_api::{Machine, MachineSet};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::fetch::{Observed, Scope, api, fetch, is_forbidden};
+use super::judge::{MachineView, PoolView, Report, Waiting, report};
+use super::render::{Layout, NodeNames, Notation, machine_row};
+use super::{terminal_width, text};
+use crate::args::Output;
+use crate::kubeconfig::Connection;
+use crate::table::lines;
+
+/// Changes come in bursts; one picture for a burst is enough for the eye.
+const REDRAW_PERIOD: Duration = Duration::from_millis(250);
+/// Ages move on even when nothing else does.
+const AGES_PERIOD: Duration = Duration::from_secs(1);
+
+pub async fn run(connection: &Connection, scope: &Scope, output: Output) -> anyhow::Result<()> {
+    // A first list, because it fails at once and with a clear word where a watch would go on trying.
+    let first = fetch(&connection.client, scope)
+        .await
+        .map_err(|error| connection.explain("cannot list machines", error))?;
+    let may_read_nodes = first.nodes.is_some();
+    let mut store = Store { nodes: may_read_nodes.then(Kept::default), ..Store::default() };
+    let mut changes = changes(connection, scope, may_read_nodes);
+    let mut screen = Screen::new(output, scope);
+    screen.enter();
+    screen.show(&report(&first))?;
+
+    let mut ticks = interval(if screen.is_in_place() { AGES_PERIOD } else { REDRAW_PERIOD });
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut redraw = interval(REDRAW_PERIOD);
+    redraw.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_stale = false;
+    let mut stop = pin!(tokio::signal::ctrl_c());
+    loop {
+        tokio::select! {
+            biased;
+            stopped = &mut stop => {
+                screen.leave();
+                return stopped.context("cannot listen for Ctrl-C");
+            }
+            change = changes.next() => match change.context("the watches ended")? {
+                Ok(change) => {
+                    store.take(change);
+                    is_stale = true;
+                }
+                Err(error) => screen.complain(&connection.explain_watch(&error)),
+            },
+            _ = redraw.tick(), if is_stale && store.is_complete() => {
+                is_stale = false;
+                screen.show(&store.report())?;
+            }
+            _ = ticks.tick(), if screen.is_in_place() && store.is_complete() => {
+                screen.show(&store.report())?;
+            }
+        }
+    }
+}
+
+enum Change {
+    Set(Event<DynamicObject>),
+    Machine(Event<DynamicObject>),
+    Node(Box<Event<Node>>),
+}
+
+type Changes = SelectAll<BoxStream<'static, Result<Change, watcher::Error>>>;
+
+fn changes(connection: &Connection, scope: &Scope, with_nodes: bool) -> Changes {
+    let client = &connection.client;
+    let mut changes = SelectAll::new();
+    changes.push(follow(api::<MachineSet>(client, scope)).map(|one| one.map(Change::Set)).boxed());
+    changes.push(follow(api::<Machine>(client, scope)).map(|one| one.map(Change::Machine)).boxed());
+    if with_nodes {
+        let nodes = watcher(Api::<Node>::all(client.clone()), watcher::Config::default());
+        let nodes = nodes.default_backoff();
+        changes.push(nodes.map(|one| one.map(|event| Change::Node(Box::new(event)))).boxed());
+    }
+    changes
+}
+
+fn follow(
+    objects: Api<DynamicObject>,
+) -> impl Stream<Item = Result<Event<DynamicObject>, watcher::Error>> + Send + 'static {
+    watcher(objects, watcher::Config::default()).default_backoff()
+}
+
+impl Connection {
+    fn explain_watch(&self, error: &watcher::Error) -> String {
+        match error {
+            watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)
+                if is_forbidden(error) =>
+            {
+                format!("not allowed any more: {error}")
+            }
+            other => format!("the connection to {} is interrupted: {other}", self.source),
+        }
+    }
+}
+
+/// The objects of one kind as the watch tells them.
+struct Kept<K> {
+    objects: BTreeMap<(String, String), K>,
+    /// What a restarted watch has listed so far.
+    listed: Option<BTreeMap<(String, String), K>>,
+    is_complete: bool,
+}
+
+impl<K> Default for Kept<K> {
+    fn default() -> Self {
+        Self { objects: BTreeMap::new(), listed: None, is_complete: false }
+    }
+}
+
+impl<K: ResourceExt> Kept<K> {
+    fn take(&mut self, event: Event<K>) {
+        let key = |object: &K| (object.namespace().unwrap_or_default(), object.name_any());
+        match event {
+            Event::Apply(object) => {
+                self.objects.insert(key(&object), object);
+            }
+            Event::Delete(object) => {
+                self.objects.remove(&key(&object));
+            }
+            Event::Init => self.listed = Some(BTreeMap::new()),
+            Event::InitApply(object) => {
+                self.listed.get_or_insert_default().insert(key(&object), object);
+            }
+            Event::InitDone => {
+                self.objects = self.listed.take().unwrap_or_default();
+                self.is_complete = true;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Store {
+    sets: Kept<DynamicObject>,
+    machines: Kept<DynamicObject>,
+    nodes: Option<Kept<Node>>,
+}
+
+impl Store {
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Set(event) => self.sets.take(event),
+            Change::Machine(event) => self.machines.take(event),
+            Change::Node(event) => {
+                if let Some(nodes) = &mut self.nodes {
+                    nodes.take(*event);
+                }
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        let nodes = self.nodes.as_ref().is_none_or(|nodes| nodes.is_complete);
+        self.sets.is_complete && self.machines.is_complete && nodes
+    }
+
+    fn report(&self) -> Report {
+        let nodes = self.nodes.as_ref().map(|nodes| nodes.objects.values().cloned().collect());
+        let sets = self.sets.objects.values().cloned();
+        report(&Observed::read(sets, self.machines.objects.values().cloned(), nodes))
+    }
+}
+
+/// Where the pictures go.
+enum Screen<'a> {
+    /// Redraws on a terminal.
+    InPlace { output: Output, scope: &'a Scope },
+    /// Adds a line for each machine or pool that changed.
+    Lines { output: Output, scope: &'a Scope, last: Option<Box<Report>> },
+    /// Prints the whole report whenever it changed, for programs.
+    Documents { output: Output, scope: &'a Scope, last: String },
+}
+
+impl<'a> Screen<'a> {
+    fn new(output: Output, scope: &'a Scope) -> Self {
+        match output {
+            Output::Json | Output::Yaml | Output::Name => {
+                Self::Documents { output, scope, last: String::new() }
+            }
+            Output::Table | Output::Wide if std::io::stdout().is_terminal() => {
+                Self::InPlace { output, scope }
+            }
+            Output::Table | Output::Wide => Self::Lines { output, scope, last: None },
+        }
+    }
+
+    const fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace { .. })
+    }
+
+    fn show(&mut self, report: &Report) -> anyhow::Result<()> {
+        let mut stdout = anstream::stdout().lock();
+        match self {
+            Self::InPlace { output, scope } => {
+                let picture = text(report, *output, scope, Notation::Indented)?;
+                // Home, then each line over the old one, then nothing below: no flicker.
+                let lines = fitting(&picture);
+                write!(stdout, "\x1b[H{}\x1b[J", lines.join("\x1b[K\n") + "\x1b[K")?;
+            }
+            Self::Lines { output, scope, last } => {
+                match last {
+                    None => {
+                        let picture = text(report, *output, scope, Notation::Indented)?;
+                        write!(stdout, "{picture}")?;
+                    }
+                    Some(before) => {
+                        let is_wide = *output == Output::Wide;
+                        let layout = Layout {
+                            is_wide,
+                            with_namespaces: **scope == Scope::All,
+                            terminal_width: None,
+                            now: Timestamp::now(),
+                        };
+                        for line in differences(before, report, &layout) {
+                            writeln!(stdout, "{line}")?;
+                        }
+                    }
+                }
+                *last = Some(Box::new(report.clone()));
+            }
+            Self::Documents { output, scope, last } => {
+                let document = text(report, *output, scope, Notation::OneLine)?;
+                if document != *last {
+                    write!(stdout, "{document}")?;
+                    *last = document;
+                }
+            }
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// A clear screen to draw on.
+    fn enter(&self) {
+        if self.is_in_place() {
+            print!("\x1b[2J");
+        }
+    }
+
+    /// The shell's prompt belongs below the picture.
+    fn leave(&self) {
+        if self.is_in_place() {
+            println!();
+        }
+    }
+
+    fn complain(&self, problem: &str) {
+        eprintln!("{problem}; trying again");
+    }
+}
+
+/// The lines that fit the terminal's height: what scrolls away cannot be drawn over.
+fn fitting(picture: &str) -> Vec<String> {
+    let lines: Vec<&str> = picture.trim_end().lines().collect();
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let height = size.map_or(0, |size| usize::from(size.ws_row));
+    if terminal_width().is_none() || height < 3 || lines.len() < height {
+        return lines.into_iter().map(str::to_owned).collect();
+    }
+    // The summary is the last line and stays.
+    let kept = height - 2;
+    let hidden = lines.len() - kept - 1;
+    let mut fitting: Vec<String> = lines.iter().take(kept).map(|line| (*line).to_owned()).collect();
+    fitting.push(format!("… {hidden} more lines; {}", lines.last().copied().unwrap_or_default()));
+    fitting
+}
+
+/// A line for each machine and pool that is not as it was.
+fn differences(before: &Report, after: &Report, layout: &Layout) -> Vec<String> {
+    let mut found = Vec::new();
+    let old: BTreeMap<_, _> = before.machines().map(|one| (machine_key(one), one)).collect();
+    let new: BTreeMap<_, _> = after.machines().map(|one| (machine_key(one), one)).collect();
+    for pool in &after.pools {
+        let known = before.pools.iter().find(|one| pool_key(one) == pool_key(pool));
+        if known.is_none_or(|known| pool_words(known) != pool_words(pool)) {
+            found.push(pool_words(pool));
+        }
+    }
+    for (key, machine) in &new {
+        if old.get(key).is_none_or(|known| !same(known, machine)) {
+            found.extend(lines(&[machine_row(machine, layout, NodeNames::Whole)], None));
+        }
+    }
+    for (key, _) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
+        found.push(format!("  {}   gone", key.1));
+    }
+    found
+}
+
+fn machine_key(machine: &MachineView) -> (&str, &str) {
+    (&machine.namespace, &machine.name)
+}
+
+fn pool_key(pool: &PoolView) -> (&str, &str) {
+    (&pool.namespace, &pool.name)
+}
+
+fn pool_words(pool: &PoolView) -> String {
+    let waiting = pool.waiting.as_ref().map_or("", |waiting| waiting.message.as_str());
+    format!("{}   {}/{} ready   {waiting}", pool.name, pool.ready, pool.desired)
+        .trim_end()
+        .to_owned()
+}
+
+/// Whether nothing but the age differs.
+fn same(left: &MachineView, right: &MachineView) -> bool {
+    let words = |waiting: &Option<Waiting>| waiting.as_ref().map(|one| one.message.clone());
+    left.phase == right.phase
+        && left.instance == right.instance
+        && left.node == right.node
+        && words(&left.waiting) == words(&right.waiting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn machine(name: &str, version: &str) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "machine.openshift.io/v1beta1",
+            "kind": "Machine",
+            "metadata": { "name": name, "namespace": "n", "resourceVersion": version },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_restarted_watch_forgets_what_it_no_longer_lists() {
+        let mut kept = Kept::default();
+        for event in [
+            Event::Init,
+            Event::InitApply(machine("a", "1")),
+            Event::InitApply(machine("b", "1")),
+            Event::InitDone,
+            Event::Apply(machine("c", "2")),
+            Event::Delete(machine("a", "3")),
+        ] {
+            kept.take(event);
+        }
+        let names = |kept: &Kept<DynamicObject>| {
+            kept.objects.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&kept), ["b", "c"]);
+        kept.take(Event::Init);
+        kept.take(Event::InitApply(machine("c", "9")));
+        assert_eq!(names(&kept), ["b", "c"]);
+        kept.take(Event::InitDone);
+        assert_eq!(names(&kept), ["c"]);
+    }
+}

@@ -1,0 +1,84 @@
+//! What the cloud's own books say after a test: they cannot be talked out of a doubled launch.
+
+use std::collections::BTreeMap;
+
+use machinist_testbed::cloud::model::{InstanceState, LedgerInstance, LedgerQuery};
+use serde_json::Value;
+
+use crate::arena::Arena;
+
+impl Arena {
+    /// Every instance ever launched for this test's cluster id.
+    pub fn launched(&self) -> Vec<LedgerInstance> {
+        let tag = format!("kubernetes.io/cluster/{}", self.name);
+        let ledger = self.cluster.cloud().ledger(&LedgerQuery::default());
+        ledger.instances.into_iter().filter(|one| one.tags.contains_key(&tag)).collect()
+    }
+
+    pub fn live(&self) -> Vec<LedgerInstance> {
+        let launched = self.launched();
+        launched.into_iter().filter(|one| one.state != InstanceState::Terminated).collect()
+    }
+
+    /// How many calls of an action touched one of these instances.
+    pub fn calls_on(&self, action: &str, ids: &[String]) -> usize {
+        let query = LedgerQuery { action: Some(action.to_owned()), after: None };
+        let calls = self.cluster.cloud().ledger(&query).calls;
+        calls.iter().filter(|call| call.instance_ids.iter().any(|id| ids.contains(id))).count()
+    }
+
+    /// Never two live instances for a Machine uid; none without its Machine; no launch before the
+    /// finalizer was durable.
+    pub async fn check_ledger(&self) {
+        let machines = self.machines().await;
+        let mut by_uid: BTreeMap<String, Vec<LedgerInstance>> = BTreeMap::new();
+        for instance in self.launched() {
+            let uid = instance.tags.get("machinist.dev/machine-uid");
+            let uid = uid.unwrap_or_else(|| panic!("instance {} has no uid tag", instance.id));
+            by_uid.entry(uid.clone()).or_default().push(instance);
+        }
+        for (uid, instances) in &by_uid {
+            assert_eq!(instances.len(), 1, "machine {uid} has had {instances:?}");
+        }
+        let first_writes = first_writes(self);
+        for instance in self.live() {
+            let uid = &instance.tags["machinist.dev/machine-uid"];
+            let owner = machines.iter().find(|one| one.metadata.uid.as_ref() == Some(uid));
+            let owner = owner.unwrap_or_else(|| panic!("instance {} is an orphan", instance.id));
+            let name = owner.metadata.name.as_ref().unwrap();
+            let finalizers = owner.metadata.finalizers.as_ref().unwrap();
+            assert!(finalizers.contains(&"machine.machine.openshift.io".to_owned()));
+            assert!(
+                first_writes[name] <= instance.launch_time,
+                "instance {} was launched before the finalizer of {name} was durable",
+                instance.id
+            );
+        }
+    }
+}
+
+/// When the operator's first write to each Machine object itself was complete, by the API server's
+/// audit log. That write is the creation with the finalizer, or the one that adds it: nothing else is
+/// written to the object before a launch.
+fn first_writes(arena: &Arena) -> BTreeMap<String, jiff::Timestamp> {
+    let log = std::fs::read_to_string(arena.cluster.audit_log().unwrap()).unwrap();
+    let mut first = BTreeMap::new();
+    // The last line may be half written.
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    for entry in lines {
+        let object = &entry["objectRef"];
+        let is_write = entry["stage"] == "ResponseComplete"
+            && entry["user"]["username"] == arena.name.as_str()
+            && matches!(entry["verb"].as_str(), Some("create" | "patch"))
+            && entry["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300)
+            && object["resource"] == "machines"
+            && object["subresource"].is_null()
+            && object["namespace"] == arena.name.as_str();
+        if is_write {
+            let name = object["name"].as_str().unwrap().to_owned();
+            let at = entry["stageTimestamp"].as_str().unwrap().parse().unwrap();
+            first.entry(name).or_insert(at);
+        }
+    }
+    first
+}

@@ -1,0 +1,17 @@
+//! Does the operator do what it promises, on a real control plane? One cluster for all tests; each
+//! test has a namespace, a cluster id and an operator process of its own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy takes the helpers of an integration test for production code"
+)]
+
+mod adoption;
+mod arena;
+mod bad_input;
+mod deletion;
+mod faults;
+mod ledger;
+mod lifecycle;
