@@ -15,15 +15,15 @@ use crate::{
     machine::{superseded_or_failed, until},
 };
 
+#[cfg(test)]
+mod tests;
+
 pub const NAME: &str = "drain";
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
     let current = || context.stores.machines.get(&key).filter(|machine| concerns(machine));
     let is_control_plane = current().is_some_and(|one| observe::is_control_plane(context, &one));
-    let turn = match is_control_plane {
-        true => Some(memory.control_plane_turn().await),
-        false => None,
-    };
+    let turn = if is_control_plane { Some(memory.control_plane_turn().await) } else { None };
     let Some(machine) = current() else {
         memory.forget(&key);
         context.note_waiting(NAME, &key, &[]);

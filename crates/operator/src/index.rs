@@ -91,3 +91,6 @@ pub fn prune_node(node: &mut Node) {
         annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     }
 }
+
+#[cfg(test)]
+mod tests;

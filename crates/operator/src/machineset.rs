@@ -16,6 +16,11 @@ use crate::{
     machine::{superseded_or_failed, until},
 };
 
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
 pub const NAME: &str = "machineset";
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {

@@ -95,14 +95,13 @@ fn machine_changed(
     for set in change.unreadable.iter().filter_map(|object| owning_set(&object.metadata)) {
         queues.machine_sets.add(set);
     }
-    let is_same_for_node = change.before.as_ref().zip(change.after.as_ref()).is_some_and(
-        |(before, after)| {
+    let is_same_for_node =
+        change.before.as_ref().zip(change.after.as_ref()).is_some_and(|(before, after)| {
             before.spec.metadata == after.spec.metadata
                 && before.spec.taints == after.spec.taints
                 && before.spec.provider_id == after.spec.provider_id
                 && index::internal_ips_of_machine(before) == index::internal_ips_of_machine(after)
-        },
-    );
+        });
     if is_same_for_node {
         return;
     }
@@ -122,7 +121,8 @@ fn sets_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {
     let empty = BTreeMap::new();
     let labels = machine.metadata.labels.as_ref().unwrap_or(&empty);
     let may_adopt = |set: &MachineSet| validate(set).is_ok_and(|selector| selector.matches(labels));
-    let sets = stores.machine_sets.list_in(machine.metadata.namespace.as_deref().unwrap_or_default());
+    let sets =
+        stores.machine_sets.list_in(machine.metadata.namespace.as_deref().unwrap_or_default());
     sets.iter().filter(|set| may_adopt(set)).map(|set| ObjectKey::of(&**set)).collect()
 }
 

@@ -69,11 +69,10 @@ pub async fn evict(
             }
         }
     }
-    let others = failures.len().saturating_sub(1);
+    let count = failures.len();
     match failures.into_iter().next() {
         None => Ok(progress),
-        Some(error) if others == 0 => Err(error),
-        Some(error) => Err(error.context(format!("{others} more evictions failed"))),
+        Some(first) => Err(first.context(format!("{count} evictions had no answer, the first"))),
     }
 }
 

@@ -58,8 +58,7 @@ pub async fn execute(
 
 /// Remembers the failure for the status, or that there is none any more.
 fn report(context: &Context, memory: &Memory, set: &MachineSet, failure: Option<&Failure<'_>>) {
-    let failure =
-        failure.map(|(action, error)| ScalingFailure::of(action, format!("{error:#}")));
+    let failure = failure.map(|(action, error)| ScalingFailure::of(action, format!("{error:#}")));
     if let Some(failure) = &failure {
         let announcement = Announcement::warning(event::RECONCILE_ERROR, &failure.message);
         context.announce(&EventTarget::of(set), "Reconcile", &[announcement]);
@@ -106,7 +105,8 @@ async fn side_by_side<'a>(
     set: &MachineSet,
     actions: &[&'a Action],
 ) -> Vec<Failure<'a>> {
-    let results = join_all(actions.iter().map(|action| perform(context, memory, set, action))).await;
+    let results =
+        join_all(actions.iter().map(|action| perform(context, memory, set, action))).await;
     let tried = actions.iter().copied().zip(results);
     tried.filter_map(|(action, result)| Some((action, result.err()?))).collect()
 }
@@ -206,8 +206,7 @@ async fn create(
         }
         // The answer to an earlier try was lost: it is there, and the watch will show it.
         Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err(WriteError::Conflict { what: format!("Machine {}/{name}", key.namespace) }
-                .into())
+            Err(WriteError::Conflict { what: format!("Machine {}/{name}", key.namespace) }.into())
         }
         Err(error) => {
             Err(anyhow::Error::new(error).context(format!("failed to make machine {name}")))

@@ -47,8 +47,8 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
         selector.as_ref().is_some_and(|selector| selector.matches(labels))
     };
     let machines = &context.stores.machines;
-    let owner = set.metadata.uid.as_deref().unwrap_or_default();
-    let owned = machines.by_index(index::MACHINE_BY_OWNER, owner);
+    let uid = set.metadata.uid.as_deref();
+    let owned = uid.map(|uid| machines.by_index(index::MACHINE_BY_OWNER, uid)).unwrap_or_default();
     let mut adoptable = machines.by_index(index::MACHINE_BY_OWNER, index::NO_OWNER);
     adoptable.retain(|machine| is_matching(machine));
     let members: Vec<_> = owned
@@ -63,7 +63,9 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
     let kept = members
         .iter()
-        .filter(|(machine, _)| machine.metadata.deletion_timestamp.is_none() && is_matching(machine))
+        .filter(|(machine, _)| {
+            machine.metadata.deletion_timestamp.is_none() && is_matching(machine)
+        })
         .count();
     let missing = wanted.saturating_sub(kept).min(CREATED_IN_ONE_PASS);
     // A Machine whose creation succeeded after all is there by now.

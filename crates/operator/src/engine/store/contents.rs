@@ -133,11 +133,13 @@ impl<K: Resource> Contents<K> {
         }
         let uid = object.metadata.uid.clone();
         let object = Arc::new(object);
-        let mut unreadable = self.remove_unreadable(&key);
-        unreadable.push(Arc::clone(&object));
-        self.invalid.insert(key.clone(), Entry { object, uid, version });
-        let before = self.remove_readable(&key).and_then(|change| change.before);
-        (true, Some(Change { key, before, after: None, unreadable }))
+        let change = self.remove_readable(&key).or_else(|| self.forget_unreadable(&key));
+        self.invalid.insert(key, Entry { object: Arc::clone(&object), uid, version });
+        let told = change.map(|mut change| {
+            change.unreadable.push(object);
+            change
+        });
+        (true, told)
     }
 
     /// Takes in a deletion that the watch reported.
@@ -257,12 +259,7 @@ impl<K: Resource> Contents<K> {
         self.doubtful.remove(key);
         let before = self.objects.remove(key)?.object;
         self.reindex(key, Some(&before), None);
-        Some(Change {
-            key: key.clone(),
-            before: Some(before),
-            after: None,
-            unreadable: Vec::new(),
-        })
+        Some(Change { key: key.clone(), before: Some(before), after: None, unreadable: Vec::new() })
     }
 
     fn forget_unreadable(&mut self, key: &ObjectKey) -> Option<Change<K>> {

@@ -1,0 +1,70 @@
+//! Is everyone found, and woken, whom a change of a Machine concerns?
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::{
+    context::Stores,
+    drain,
+    engine::{queue::Queue, store::ObjectKey},
+    machineset::testing::{env, machine, read, stores},
+    metrics::Metrics,
+    wake::{self, Queues},
+};
+
+/// Connects fresh queues, so that only what happens from now on is in them.
+fn connected(stores: &Stores) -> Queues {
+    let queue = |name: &str| Queue::new(name, &env(), &Metrics::new());
+    let queues = Queues {
+        machines: queue("machines"),
+        machine_sets: queue("sets"),
+        nodes: queue("nodes"),
+        drains: queue("drains"),
+    };
+    wake::connect(stores, &queues, &Arc::new(drain::Memory::default()));
+    queues
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pool_is_woken_by_what_happens_to_its_unreadable_machines() {
+    let stores = stores();
+    let metadata = |version: &str| {
+        let metadata = machine("broken", json!({ "resourceVersion": version }))["metadata"].take();
+        read(metadata)
+    };
+    stores.machines.apply_invalid(metadata("10"), "bad".to_owned());
+    let changes = connected(&stores);
+    stores.machines.apply_invalid(metadata("11"), "bad".to_owned());
+    assert_eq!(changes.machine_sets.depth(), 1);
+    let goes = connected(&stores);
+    stores.machines.forget_written(&ObjectKey::new("ns", "broken"), "uid-broken");
+    assert_eq!(goes.machine_sets.depth(), 1);
+}
+
+fn claiming(name: &str, version: &str, provider_id: &str) -> Value {
+    let mut claiming = machine(name, json!({ "resourceVersion": version }));
+    claiming["spec"]["providerID"] = json!(provider_id);
+    claiming
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_woken_when_one_of_two_machines_lets_go_of_it() {
+    let stores = stores();
+    stores.nodes.apply_written(read(json!({
+        "metadata": { "name": "n", "uid": "uid-n", "resourceVersion": "10" },
+        "spec": { "providerID": "aws:///a/i-1" },
+    })));
+    for name in ["one", "two"] {
+        stores.machines.apply_written(read(claiming(name, "10", "aws:///a/i-1")));
+    }
+    let unrelated = connected(&stores);
+    stores.machines.apply_written(read(claiming("one", "11", "aws:///a/i-1")));
+    assert_eq!(unrelated.nodes.depth(), 0, "nothing changed that a link depends on");
+    let changed = connected(&stores);
+    stores.machines.apply_written(read(claiming("one", "12", "aws:///a/i-2")));
+    assert_eq!(changed.nodes.depth(), 1);
+    let deleted = connected(&stores);
+    stores.machines.forget_written(&ObjectKey::new("ns", "two"), "uid-two");
+    assert_eq!(deleted.nodes.depth(), 1);
+}

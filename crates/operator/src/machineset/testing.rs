@@ -1,0 +1,147 @@
+//! What a controller is given in a unit test: empty stores, a small API server, and no cloud.
+
+use std::{sync::Arc, time::Duration};
+
+use machinist_core::machine::Policy;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cloud::{CloudSettings, Clouds, connect::RealClouds, view::ViewTimings},
+    context::{Context, Stores},
+    engine::{
+        env::Env,
+        events::{EventRecorder, EventWriter},
+        leadership::Leadership,
+        store::Store,
+        supervisor::Supervisor,
+        testing::FakeServer,
+    },
+    index,
+    metrics::Metrics,
+};
+
+/// The path of all Machines in the namespace of the tests.
+pub(crate) const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces/ns/machines";
+
+/// One operator whose controllers are called by hand.
+pub(crate) struct World {
+    pub(crate) server: FakeServer,
+    pub(crate) context: Context,
+    events: EventWriter,
+    _supervisor: Supervisor,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let (server, env, metrics) = (FakeServer::new(), env(), Metrics::new());
+        let (client, stores, supervisor) = (server.client(), stores(), Supervisor::new());
+        let (recorder, events) = EventRecorder::new(&client, &env, &metrics, "machinist");
+        let timings = ViewTimings {
+            list_period: Duration::from_secs(60),
+            first_look: Duration::from_secs(1),
+            launch_visibility: Duration::from_secs(60),
+        };
+        let clouds = Clouds::new(
+            &client,
+            &env,
+            &supervisor.spawner(),
+            Arc::new(RealClouds { metrics: metrics.clone() }),
+            CloudSettings { region: None, ec2_endpoint: None, ca_bundle_pem: None, timings },
+            &stores.infrastructures,
+            Arc::new(|_| ()),
+        );
+        let context = Context {
+            client,
+            env,
+            metrics,
+            events: recorder,
+            stores,
+            clouds,
+            policy: Policy::default(),
+            leadership: Leadership::always_held(),
+        };
+        Self { server, context, events, _supervisor: supervisor }
+    }
+
+    /// The requests of one method so far, by path.
+    pub(crate) fn requests(&self, method: &str) -> Vec<String> {
+        let log = &self.server.lock().log;
+        log.iter()
+            .filter_map(|line| line.strip_prefix(&format!("{method} ")))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Writes the recorded events, and tells how many there are.
+    pub(crate) async fn into_event_count(self) -> usize {
+        let Self { server, context, events, .. } = self;
+        drop(context);
+        events.run(CancellationToken::new()).await.unwrap();
+        let state = server.lock();
+        state.objects.keys().filter(|(collection, _)| collection.ends_with("/events")).count()
+    }
+}
+
+pub(crate) fn env() -> Env {
+    Env::simulated("2026-01-01T12:00:00Z".parse().unwrap(), 7)
+}
+
+/// Stores with the indexes that the controllers under test search by.
+pub(crate) fn stores() -> Stores {
+    Stores {
+        machines: Store::builder()
+            .index(index::MACHINE_BY_NODE, index::node_of_machine)
+            .index(index::MACHINE_BY_OWNER, index::owner_of_machine)
+            .build(),
+        machine_sets: Store::builder().build(),
+        nodes: Store::builder()
+            .index(index::NODE_BY_PROVIDER_ID, index::provider_id_of_node)
+            .build(),
+        pods: Store::builder().index(index::POD_BY_NODE, index::node_of_pod).build(),
+        budgets: Store::builder().build(),
+        infrastructures: Store::builder().build(),
+    }
+}
+
+pub(crate) fn read<K: DeserializeOwned>(object: Value) -> K {
+    serde_json::from_value(object).unwrap()
+}
+
+/// A Machine of the set `pool`, changed by what is given of its metadata.
+pub(crate) fn machine(name: &str, metadata: Value) -> Value {
+    let mut known = json!({
+        "name": name, "namespace": "ns", "uid": format!("uid-{name}"), "resourceVersion": "10",
+        "labels": { "pool": "a" },
+        "ownerReferences": [{
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet", "name": "pool",
+            "uid": "uid-pool", "controller": true,
+        }],
+    });
+    for (key, value) in metadata.as_object().unwrap() {
+        known[key] = value.clone();
+    }
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+        "metadata": known, "spec": { "providerSpec": {} },
+    })
+}
+
+/// A set named `pool`.
+pub(crate) fn pool(replicas: i32) -> Value {
+    json!({
+        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
+        "metadata": {
+            "name": "pool", "namespace": "ns", "uid": "uid-pool", "resourceVersion": "9",
+            "generation": 1,
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "pool": "a" } },
+            "template": {
+                "metadata": { "labels": { "pool": "a" } }, "spec": { "providerSpec": {} },
+            },
+        },
+    })
+}
