@@ -91,6 +91,3 @@ pub fn prune_node(node: &mut Node) {
         annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,5 +18,7 @@ pub mod machineset;
 pub mod metrics;
 pub mod nodelink;
 pub mod run;
+#[cfg(test)]
+mod testing;
 pub mod wake;
 pub mod write;

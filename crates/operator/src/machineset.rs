@@ -17,8 +17,6 @@ use crate::{
 };
 
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 mod tests;
 
 pub const NAME: &str = "machineset";

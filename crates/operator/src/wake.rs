@@ -201,3 +201,6 @@ fn pod_changed(stores: &Stores, queues: &Queues, change: &Change<Pod>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

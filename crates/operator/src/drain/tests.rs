@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     engine::testing::Fault,
-    machineset::testing::{MACHINES, World, machine, read},
+    testing::{MACHINES, World, machine, read},
 };
 
 const NODES: &str = "/api/v1/nodes";

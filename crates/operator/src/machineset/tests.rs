@@ -3,11 +3,11 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{
+use super::*;
+use crate::{
+    engine::testing::Fault,
     testing::{MACHINES, World, machine, pool, read},
-    *,
 };
-use crate::engine::testing::Fault;
 
 fn world(replicas: i32, machines: &[Value]) -> World {
     let world = World::new();

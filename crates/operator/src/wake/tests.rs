@@ -8,8 +8,8 @@ use crate::{
     context::Stores,
     drain,
     engine::{queue::Queue, store::ObjectKey},
-    machineset::testing::{env, machine, read, stores},
     metrics::Metrics,
+    testing::{env, machine, read, stores},
     wake::{self, Queues},
 };
 
