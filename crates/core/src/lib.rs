@@ -10,6 +10,7 @@
 pub mod cloud;
 pub mod decision;
 pub mod drain;
+mod entries;
 pub mod lease;
 pub mod machine;
 pub mod machineset;

@@ -1,10 +1,13 @@
 //! What happens to one Machine: launch, link, notice, terminate.
 //!
-//! `decide` covers a Machine that lives, `deleting` one that goes, `status` what is said of it, and
+//! `decide` covers a Machine that lives (`binding` finds its instance, `launch` makes it),
+//! `deleting` one that goes, `status` what is said of it, and
 //! `outcome` how the result of an effect becomes part of the status.
 
+mod binding;
 pub mod decide;
 mod deleting;
+mod launch;
 pub mod observed;
 pub mod outcome;
 pub mod status;

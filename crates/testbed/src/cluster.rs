@@ -31,6 +31,19 @@ use crate::switch::Switch;
 
 pub use config::ClusterConfig;
 
+/// A folder for a cluster of this process alone. Those that ended processes left behind are removed.
+pub fn folder_of_this_process(parent: &Path, prefix: &str) -> std::io::Result<PathBuf> {
+    for entry in std::fs::read_dir(parent)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(process) = name.strip_prefix(prefix)
+            && !Path::new("/proc").join(process).exists()
+        {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(parent.join(format!("{prefix}{}", std::process::id())))
+}
+
 const KUBELET_PERMISSIONS: &str = include_str!("../assets/kubelet-permissions.yaml");
 const OPERATOR_PERMISSIONS: &str = include_str!("../assets/operator-permissions.yaml");
 

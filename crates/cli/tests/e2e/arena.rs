@@ -1,6 +1,11 @@
 //! Where a test plays: the shared cluster, and in it a namespace with an operator of its own.
 
-use std::{fmt::Debug, path::PathBuf, sync::LazyLock, time::Duration};
+use std::{
+    fmt::Debug,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::Duration,
+};
 
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -14,6 +19,7 @@ use kube::{
 use machinist_api::{Machine, MachineSet, condition, names::DEFAULT_NAMESPACE};
 use machinist_testbed::{
     Cluster, ClusterConfig,
+    cluster::folder_of_this_process,
     guard::Guard,
     operator_process::{OperatorConfig, OperatorProcess},
     programs::Progress,
@@ -48,26 +54,14 @@ pub async fn cluster() -> &'static Cluster {
                 cloud_controller: false,
                 audit: true,
                 machine_crds: crds.iter().map(|crd| serde_json::to_string(crd).unwrap()).collect(),
-                folder: Some(fresh_folder()),
+                folder: Some(
+                    folder_of_this_process(Path::new(env!("CARGO_TARGET_TMPDIR")), "e2e-").unwrap(),
+                ),
                 ..ClusterConfig::fast()
             };
             Cluster::start(config).await.unwrap()
         })
         .await
-}
-
-/// A folder that no other run uses; those of runs that have ended are removed.
-fn fresh_folder() -> PathBuf {
-    let parent = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    for entry in std::fs::read_dir(&parent).unwrap().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(process) = name.strip_prefix("e2e-")
-            && !PathBuf::from("/proc").join(process).exists()
-        {
-            std::fs::remove_dir_all(entry.path()).ok();
-        }
-    }
-    parent.join(format!("e2e-{}", std::process::id()))
 }
 
 /// One test's part of the cluster.

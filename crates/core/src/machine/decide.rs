@@ -3,25 +3,26 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use machinist_api::{
     AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus, condition,
     names::{annotation, condition_type, event, label, phase, reason, tag},
-    provider_status::LaunchIntent,
 };
 
 use super::{
+    binding::{Binding, bind},
     deleting,
+    launch::{launch, launch_held_until},
     observed::{
-        CloudKnowledge, Identity, Observed, Policy, client_token, has_finalizer, is_deleting,
-        is_provisioned, provider_status, validate, validate_record,
+        CloudKnowledge, Observed, Policy, has_finalizer, is_deleting, is_provisioned,
+        provider_status, validate, validate_record,
     },
     status::StatusDraft,
 };
 use crate::{
     cloud::{CloudFailure, Instance, InstanceId, InstanceState},
     decision::{Announcement, Decision, Wait},
-    pause,
+    entries, pause,
 };
 
 pub type MachineDecision = Decision<Action, MachineStatus>;
@@ -141,83 +142,6 @@ pub fn wants_launch(observed: &Observed<'_>, policy: &Policy, now: Timestamp) ->
         && bind(machine, instances, policy, now) == Binding::Nothing
 }
 
-/// What the cloud holds for a Machine.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Binding<'a> {
-    /// Nothing was ever launched, or the launch's answer was lost: the token tells.
-    Nothing,
-    One(&'a Instance),
-    /// It may be too early to see it.
-    NotVisibleYet {
-        until: Timestamp,
-    },
-    Gone {
-        why: String,
-    },
-    /// What is stored contradicts the cloud; nothing is touched.
-    Conflict(String),
-}
-
-/// Finds the one instance of a Machine: by the stored id, then by the uid tag, never by name
-/// (Rule 5).
-pub(super) fn bind<'a>(
-    machine: &Machine,
-    instances: &'a [Instance],
-    policy: &Policy,
-    now: Timestamp,
-) -> Binding<'a> {
-    let identity = Identity::of(machine);
-    let by_uid = || {
-        let mut ours: Vec<&Instance> = instances
-            .iter()
-            .filter(|instance| instance.machine_uid() == Some(identity.machine_uid.as_str()))
-            .collect();
-        ours.sort_by_key(|instance| (!instance.state.is_live(), &instance.id));
-        ours.first().copied()
-    };
-    let Some(id) = &identity.instance_id else {
-        if is_provisioned(machine) && machine.spec.provider_id.is_some() {
-            return Binding::Conflict(format!(
-                "spec.providerID: Invalid value: {:?}: names no instance",
-                machine.spec.provider_id.as_deref().unwrap_or_default()
-            ));
-        }
-        return match by_uid() {
-            Some(instance) if instance.state.is_live() => Binding::One(instance),
-            Some(instance) => Binding::Gone { why: instance.state_reason.clone() },
-            None if is_provisioned(machine) => Binding::Gone { why: String::new() },
-            None => Binding::Nothing,
-        };
-    };
-    match instances.iter().find(|instance| instance.id == *id) {
-        Some(instance) => match instance.machine_uid() {
-            Some(other) if other != identity.machine_uid => {
-                Binding::Conflict(format!("instance {id} belongs to another machine, uid {other}"))
-            }
-            None if !instance
-                .is_owned_by_cluster(identity.cluster_id.as_deref().unwrap_or_default()) =>
-            {
-                Binding::Conflict(format!(
-                    "instance {id} lacks the tag {}={}",
-                    tag::cluster(identity.cluster_id.as_deref().unwrap_or_default()),
-                    tag::OWNED
-                ))
-            }
-            _ if instance.state.is_live() => Binding::One(instance),
-            _ => Binding::Gone { why: instance.state_reason.clone() },
-        },
-        None => {
-            let visible_from = provider_status(machine)
-                .launch
-                .and_then(|intent| intent.since.checked_add(policy.launch_visibility).ok());
-            match visible_from {
-                Some(until) if until > now => Binding::NotVisibleYet { until },
-                _ => Binding::Gone { why: String::new() },
-            }
-        }
-    }
-}
-
 fn decide_with_cloud(
     observed: &Observed<'_>,
     instances: &[Instance],
@@ -308,112 +232,18 @@ fn metadata_of(machine: &Machine, instance: &Instance) -> MetadataChange {
     let spec_labels = machine.spec.metadata.as_ref().map(|metadata| &metadata.labels);
     let has_provider_id = machine.spec.provider_id.as_deref().is_some_and(|id| !id.is_empty());
     MetadataChange {
-        labels: different(labels, machine.metadata.labels.as_ref()),
-        annotations: different(annotations, machine.metadata.annotations.as_ref()),
+        labels: entries::missing_from(labels, machine.metadata.labels.as_ref()),
+        annotations: entries::missing_from(annotations, machine.metadata.annotations.as_ref()),
         provider_id: (!has_provider_id).then(|| instance.provider_id.clone()),
-        node_labels: different(node_labels, spec_labels),
+        node_labels: entries::missing_from(node_labels, spec_labels),
     }
 }
-
-fn different(
-    wanted: BTreeMap<String, String>,
-    present: Option<&BTreeMap<String, String>>,
-) -> BTreeMap<String, String> {
-    wanted
-        .into_iter()
-        .filter(|(key, value)| present.and_then(|present| present.get(key)) != Some(value))
-        .collect()
-}
-
-fn launch(observed: &Observed<'_>, mut draft: StatusDraft, now: Timestamp) -> MachineDecision {
-    let machine = observed.machine;
-    draft.instance_not_created();
-    if observed.owner_is_deleting {
-        let mut decision = settle(machine, draft);
-        decision.waiting.push(Wait::on(
-            reason::INSTANCE_NOT_CREATED,
-            "nothing is launched: the owner of the machine is being deleted",
-        ));
-        return decision;
-    }
-    if let Some(until) = launch_held_until(machine, now) {
-        let why = draft.last_creation_message().unwrap_or_default();
-        let mut decision = settle(machine, draft);
-        decision.recheck_by(until);
-        decision.waiting.push(Wait::on(
-            reason::INSTANCE_NOT_CREATED,
-            format!("the launch was refused and is tried again at {until}: {why}"),
-        ));
-        return decision;
-    }
-    match &observed.launch_check {
-        // Not asked: the pause after a refusal ended between two looks at the clock.
-        None => {
-            let mut decision = settle(machine, draft);
-            decision.recheck_by(now);
-            decision
-        }
-        Some(Err(failure)) => {
-            draft.launch_failed(failure, machine.metadata.generation);
-            let mut decision = settle(machine, draft);
-            decision.announcements.push(Announcement::warning(
-                event::FAILED_CREATE,
-                format!("could not launch: {}", failure.message),
-            ));
-            decision.waiting.push(Wait::on(failure.class.as_str(), &failure.message));
-            decision
-        }
-        Some(Ok(())) => {
-            draft.clear_failure();
-            draft.set_phase(phase::PROVISIONING);
-            let stored = draft.provider.launch.clone();
-            let intent = next_intent(machine, stored.as_ref(), now);
-            let is_stored = stored.as_ref() == Some(&intent);
-            draft.provider.launch = Some(intent.clone());
-            let mut decision = settle(machine, draft);
-            if !is_stored {
-                decision.actions.push(Action::StoreIntent(Box::new(decision.status.clone())));
-            }
-            decision.actions.push(Action::Launch { client_token: intent.client_token });
-            decision
-        }
-    }
-}
-
-/// The stored intent is repeated as it is, with its token, until its outcome is certain. Only what
-/// was certainly refused is followed by another attempt.
-fn next_intent(machine: &Machine, stored: Option<&LaunchIntent>, now: Timestamp) -> LaunchIntent {
-    let attempt = match stored {
-        Some(intent) if !intent.refused => return intent.clone(),
-        Some(refused) => refused.attempt + 1,
-        None => 1,
-    };
-    let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-    LaunchIntent {
-        attempt,
-        client_token: client_token(uid, attempt),
-        since: condition::to_seconds(now).0,
-        refused: false,
-    }
-}
-
-/// The pause after a refusal doubles from five seconds to five minutes. It is counted from the
-/// stored intent, so that neither our own status write nor a restart shortens it.
-fn launch_held_until(machine: &Machine, now: Timestamp) -> Option<Timestamp> {
-    let intent = provider_status(machine).launch.filter(|intent| intent.refused)?;
-    let doublings = (intent.attempt.saturating_sub(1)).min(6);
-    let pause = (FIRST_RELAUNCH * 2_i32.pow(doublings)).min(LAST_RELAUNCH);
-    intent.since.checked_add(pause).ok().filter(|until| *until > now)
-}
-
-const FIRST_RELAUNCH: SignedDuration = SignedDuration::from_secs(5);
-const LAST_RELAUNCH: SignedDuration = SignedDuration::from_secs(300);
 
 fn gone(machine: &Machine, mut draft: StatusDraft, why: &str) -> MachineDecision {
     draft.instance_missing(why);
     let mut decision = settle(machine, draft);
     let state = BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), "Unknown".to_owned())]);
-    let annotations = different(state, machine.metadata.annotations.as_ref());
+    let annotations = entries::missing_from(state, machine.metadata.annotations.as_ref());
     if !annotations.is_empty() {
         decision
             .actions

@@ -8,7 +8,7 @@ use machinist_api::{Machine, names::annotation};
 
 use crate::{
     decision::{Decision, Wait},
-    node,
+    entries, node,
 };
 
 /// A Node and the Machines that claim it.
@@ -80,20 +80,10 @@ fn missing_on(node: &Node, machine: &Machine) -> NodeChange {
         ),
     );
     NodeChange {
-        labels: absent_or_different(wanted_labels, node.metadata.labels.as_ref()),
-        annotations: absent_or_different(wanted_annotations, node.metadata.annotations.as_ref()),
+        labels: entries::missing_from(wanted_labels, node.metadata.labels.as_ref()),
+        annotations: entries::missing_from(wanted_annotations, node.metadata.annotations.as_ref()),
         taints: with_missing_taints(node, machine.spec.taints.as_deref().unwrap_or_default()),
     }
-}
-
-fn absent_or_different(
-    wanted: BTreeMap<String, String>,
-    present: Option<&BTreeMap<String, String>>,
-) -> BTreeMap<String, String> {
-    wanted
-        .into_iter()
-        .filter(|(key, value)| present.and_then(|present| present.get(key)) != Some(value))
-        .collect()
 }
 
 /// The Node's taints with the Machine's added whose key and effect are absent.

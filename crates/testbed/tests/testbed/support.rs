@@ -1,11 +1,12 @@
 //! What do the tests share? One cluster, a way to wait, and the cloud's doors.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use machinist_testbed::cluster::folder_of_this_process;
 use machinist_testbed::guard::Guard;
 use machinist_testbed::programs::Progress;
 use machinist_testbed::{Cluster, ClusterConfig};
@@ -36,7 +37,10 @@ pub async fn cluster() -> &'static Cluster {
         .get_or_init(|| async {
             let config = ClusterConfig {
                 guard: guard(),
-                folder: Some(fresh_folder()),
+                folder: Some(
+                    folder_of_this_process(Path::new(env!("CARGO_TARGET_TMPDIR")), "testbed-")
+                        .unwrap(),
+                ),
                 progress: Progress::Lines,
                 audit: true,
                 ..ClusterConfig::fast()
@@ -44,20 +48,6 @@ pub async fn cluster() -> &'static Cluster {
             Cluster::start(config).await.unwrap()
         })
         .await
-}
-
-/// A folder that no other run uses; those of runs that have ended are removed.
-fn fresh_folder() -> PathBuf {
-    let parent = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    for entry in std::fs::read_dir(&parent).unwrap().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(process) = name.strip_prefix("testbed-")
-            && !PathBuf::from("/proc").join(process).exists()
-        {
-            std::fs::remove_dir_all(entry.path()).unwrap();
-        }
-    }
-    parent.join(format!("testbed-{}", std::process::id()))
 }
 
 /// Repeats `look` until it finds something.
