@@ -55,7 +55,13 @@ fn observe(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
 
 async fn execute(context: &Context, node: &Node, change: &NodeChange) -> anyhow::Result<()> {
     let api = Api::<Node>::all(context.client.clone());
-    let written = write::object(&api, node, patch_of(change), Precondition::Observed).await?;
+    // Labels and annotations are set key by key, whatever else the Node's kubelet writes meanwhile;
+    // it writes often while it joins. The list of taints is replaced whole, so it must be as observed.
+    let precondition = match change.taints {
+        None => Precondition::SameObject,
+        Some(_) => Precondition::Observed,
+    };
+    let written = write::object(&api, node, patch_of(change), precondition).await?;
     context.stores.nodes.apply_written(written);
     Ok(())
 }

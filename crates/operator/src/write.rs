@@ -19,7 +19,8 @@ const FIELD_MANAGER: &str = "machinist-operator";
 pub enum Precondition {
     /// The object as it was observed.
     Observed,
-    /// The same object, whatever happened to it: for recording an effect that has happened.
+    /// The same object, whatever happened to it: for recording an effect that has happened, and for
+    /// what is right whatever else the object holds.
     SameObject,
 }
 
