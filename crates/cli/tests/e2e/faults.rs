@@ -1,6 +1,6 @@
 //! The operator is killed at random moments, the cloud fails: nothing doubles, nothing is lost.
 
-use std::time::Duration;
+use std::{fs::File, io::Read, time::Duration};
 
 use machinist_api::Machine;
 use machinist_testbed::cloud::model::{CapacityShortage, ErrorFault, Faults, TimeoutFault};
@@ -9,13 +9,21 @@ use tokio::time::sleep;
 
 use crate::arena::{Arena, name_of, run};
 
+/// Twelve pauses of up to two seconds, different in each run; what must hold does not differ.
+fn random_moments() -> Vec<u64> {
+    let mut bytes = [0; 24];
+    File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+    bytes.chunks(2).map(|pair| u64::from(u16::from_le_bytes([pair[0], pair[1]])) % 2000).collect()
+}
+
 #[test]
 fn kills_at_random_moments_double_and_lose_nothing() {
     run(async {
         let (arena, mut operator) = Arena::with_operator("kills").await;
         arena.create_set("pool", 4, json!({})).await;
-        // The moments differ from run to run; what must hold does not.
-        let mut moments = [350_u64, 900, 150, 1400, 600, 250, 1900, 450].into_iter().cycle();
+        let moments = random_moments();
+        println!("kills after so many milliseconds: {moments:?}");
+        let mut moments = moments.into_iter().cycle();
         for replicas in [6, 2, 5] {
             for _ in 0..3 {
                 sleep(Duration::from_millis(moments.next().unwrap())).await;

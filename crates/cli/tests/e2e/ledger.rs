@@ -40,19 +40,22 @@ impl Arena {
         for (uid, instances) in &by_uid {
             assert_eq!(instances.len(), 1, "machine {uid} has had {instances:?}");
         }
+        // Of every instance ever launched, also those that are gone with their Machines.
         let first_writes = first_writes(self);
-        for instance in self.live() {
-            let uid = &instance.tags["machinist.dev/machine-uid"];
-            let owner = machines.iter().find(|one| one.metadata.uid.as_ref() == Some(uid));
-            let owner = owner.unwrap_or_else(|| panic!("instance {} is an orphan", instance.id));
-            let name = owner.metadata.name.as_ref().unwrap();
-            let finalizers = owner.metadata.finalizers.as_ref().unwrap();
-            assert!(finalizers.contains(&"machine.machine.openshift.io".to_owned()));
+        for instance in self.launched() {
+            let name = &instance.tags["Name"];
             assert!(
                 first_writes[name] <= instance.launch_time,
                 "instance {} was launched before the finalizer of {name} was durable",
                 instance.id
             );
+        }
+        for instance in self.live() {
+            let uid = &instance.tags["machinist.dev/machine-uid"];
+            let owner = machines.iter().find(|one| one.metadata.uid.as_ref() == Some(uid));
+            let owner = owner.unwrap_or_else(|| panic!("instance {} is an orphan", instance.id));
+            let finalizers = owner.metadata.finalizers.as_ref().unwrap();
+            assert!(finalizers.contains(&"machine.machine.openshift.io".to_owned()));
         }
     }
 }
@@ -62,23 +65,32 @@ impl Arena {
 /// written to the object before a launch.
 fn first_writes(arena: &Arena) -> BTreeMap<String, jiff::Timestamp> {
     let log = std::fs::read_to_string(arena.cluster.audit_log().unwrap()).unwrap();
-    let mut first = BTreeMap::new();
+    let mut created = BTreeMap::new();
+    let mut left_by_client = BTreeMap::new();
+    let mut patched = BTreeMap::new();
     // The last line may be half written.
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for entry in lines {
         let object = &entry["objectRef"];
-        let is_write = entry["stage"] == "ResponseComplete"
+        let is_ours = entry["stage"] == "ResponseComplete"
             && entry["user"]["username"] == arena.name.as_str()
-            && matches!(entry["verb"].as_str(), Some("create" | "patch"))
-            && entry["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300)
             && object["resource"] == "machines"
             && object["subresource"].is_null()
             && object["namespace"] == arena.name.as_str();
-        if is_write {
-            let name = object["name"].as_str().unwrap().to_owned();
-            let at = entry["stageTimestamp"].as_str().unwrap().parse().unwrap();
-            first.entry(name).or_insert(at);
-        }
+        let Some(name) = object["name"].as_str().filter(|_| is_ours) else { continue };
+        let writes = match (entry["verb"].as_str(), entry["responseStatus"]["code"].as_u64()) {
+            (Some("create"), Some(200..300)) => &mut created,
+            // The operator was killed before it had the answer. Where no other creation of that name
+            // succeeded, this one did: the Machine was there to be launched for.
+            (Some("create"), Some(504)) => &mut left_by_client,
+            (Some("patch"), Some(200..300)) => &mut patched,
+            _ => continue,
+        };
+        let at: jiff::Timestamp = entry["stageTimestamp"].as_str().unwrap().parse().unwrap();
+        writes.entry(name.to_owned()).or_insert(at);
     }
+    let mut first = patched;
+    first.extend(left_by_client);
+    first.extend(created);
     first
 }

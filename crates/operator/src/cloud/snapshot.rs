@@ -44,10 +44,6 @@ impl Snapshot {
         self.by_uid.get(uid).into_iter().flatten().filter_map(|id| self.get(id))
     }
 
-    pub fn instances(&self) -> impl Iterator<Item = &Arc<Instance>> {
-        self.entries.values().map(|entry| &entry.instance)
-    }
-
     /// Takes in a complete list. What it lacks is dropped, unless it was learnt after the list was
     /// begun or launched less than `visibility` ago: a list may be behind a launch.
     pub(super) fn replace(
