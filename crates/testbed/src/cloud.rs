@@ -8,4 +8,4 @@ pub mod model;
 pub mod server;
 
 pub use model::{Cloud, CloudConfig, InstanceFacts, WorldIds};
-pub use server::{CloudHandle, CloudServer, ServeOptions, TlsPem, serve};
+pub use server::{BreakpointHandle, CloudHandle, CloudServer, ServeOptions, TlsPem, serve};

@@ -109,10 +109,10 @@ impl Singletons<'_> {
     }
 
     fn platform(&self) -> Value {
-        json!({
-            "region": self.region,
-            "serviceEndpoints": [{ "name": "ec2", "url": self.ec2_endpoint }],
-        })
+        // One endpoint serves all of them.
+        let endpoints = ["ec2", "elasticloadbalancing"]
+            .map(|name| json!({ "name": name, "url": self.ec2_endpoint }));
+        json!({ "region": self.region, "serviceEndpoints": endpoints })
     }
 
     fn namespaced_objects(&self) -> Vec<Value> {

@@ -3,23 +3,31 @@
 //! A pure state machine: no clock, no network, no randomness but the seed. `Cloud::call` is the front
 //! door for EC2 calls, with faults, throttling and the ledger; the console's verbs are in `console`.
 
+mod authorization;
+mod breakpoints;
 mod catalog;
 mod config;
 mod console;
 mod describe;
+mod elb;
+mod elbv2;
 mod error;
 mod events;
 mod facts;
+mod fates;
 mod faults;
 mod filter;
+mod hosts;
 mod instance;
 mod launch;
 mod launch_plan;
 mod launch_request;
 mod ledger;
 mod lifecycle;
+mod load_balancers;
 mod lookups;
 mod random;
+mod reads;
 mod request;
 mod response;
 mod tags;
@@ -31,39 +39,58 @@ mod world;
 mod world_filters;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
 
+use breakpoints::Breakpoints;
 use faults::Strike;
+use hosts::Allocation;
 use launch::{TokenEntry, TokenKey};
 use ledger::Ledger;
+use load_balancers::LoadBalancers;
 use random::Randomness;
+use reads::Replica;
 use throttle::Throttle;
 
+pub use authorization::Denied;
+pub use breakpoints::{Breakpoint, HeldCall, HoldWhen, NewBreakpoint};
 pub use catalog::{Gpu, INSTANCE_TYPES, InstanceType, instance_type};
 pub use config::{CloudConfig, Delays};
-pub use console::{ConsoleError, Impair, SpotNoticeRequest};
+pub use console::{ConsoleError, HideRequest, Impair, SpotNoticeRequest};
+pub use elb::{ClassicHealth, ClassicLoadBalancer, ElbResponse};
+pub use elbv2::{
+    Elbv2Response, Listener, LoadBalancer, Target, TargetGroup, TargetGroupDescription,
+    TargetHealth,
+};
 pub use error::Ec2Error;
 pub use events::{EventCode, EventPatch, EventState, NewEvent, ScheduledEvent};
 pub use facts::InstanceFacts;
+pub use fates::{FateKind, LaunchFate, LingeringTermination};
 pub use faults::{CapacityShortage, ErrorFault, Faults, LaunchVisibility, TimeoutFault};
+pub use hosts::{Host, HostDescription, HostState, UnreleasedHost};
 pub use instance::{
     GroupIdentifier, ImpairedCheck, Impairment, Instance, InstanceState, NetworkInterface, Spot,
     SpotAction, SpotNotice, StateReason, Volume,
 };
 pub use ledger::{LedgerCall, LedgerInstance, LedgerQuery, LedgerView};
 pub use lifecycle::ChangedBy;
+pub use load_balancers::{
+    ClassicFacts, LoadBalancerFacts, ModernFacts, TargetFacts, TargetGroupFacts,
+};
+pub use reads::{Hidden, Omissions, PageFaults, StaleReads};
 pub use request::*;
 pub use response::{
     Delivery, InstanceStatus, Outcome, Paged, Reservation, Response, StateChange, StatusCheck,
 };
 pub use time::wire_time;
-pub use world::{DhcpOptions, Image, Region, SecurityGroup, Subnet, Vpc, World, WorldIds, Zone};
+pub use world::{
+    DhcpOptions, Image, Region, SecurityGroup, Subnet, Vpc, World, WorldIds, Zone, ZoneKind,
+};
 
-/// The actions that the cloud answers.
+/// The actions that the cloud answers, as the ledger names them.
 pub const ACTIONS: &[&str] = &[
     "RunInstances",
     "DescribeInstances",
@@ -83,6 +110,26 @@ pub const ACTIONS: &[&str] = &[
     "DescribeSecurityGroups",
     "DescribeImages",
     "DescribeInstanceTypes",
+    "ModifyInstanceMaintenanceOptions",
+    "AllocateHosts",
+    "DescribeHosts",
+    "ReleaseHosts",
+    "elb:CreateLoadBalancer",
+    "elb:DeleteLoadBalancer",
+    "elb:DescribeLoadBalancers",
+    "elb:RegisterInstancesWithLoadBalancer",
+    "elb:DeregisterInstancesFromLoadBalancer",
+    "elb:DescribeInstanceHealth",
+    "elbv2:CreateLoadBalancer",
+    "elbv2:DeleteLoadBalancer",
+    "elbv2:DescribeLoadBalancers",
+    "elbv2:CreateTargetGroup",
+    "elbv2:DeleteTargetGroup",
+    "elbv2:DescribeTargetGroups",
+    "elbv2:CreateListener",
+    "elbv2:RegisterTargets",
+    "elbv2:DeregisterTargets",
+    "elbv2:DescribeTargetHealth",
 ];
 
 /// The whole cloud. Cloning it gives a second cloud that goes its own way from here.
@@ -97,6 +144,13 @@ pub struct Cloud {
     instances: BTreeMap<String, Instance>,
     tokens: BTreeMap<TokenKey, TokenEntry>,
     timers: BTreeSet<(Timestamp, String, Timer)>,
+    hosts: BTreeMap<String, Host>,
+    /// Host allocations by their client token.
+    host_allocations: BTreeMap<String, Allocation>,
+    load_balancers: LoadBalancers,
+    /// Old copies of the instances, oldest first, kept for stale reads only.
+    replicas: VecDeque<Replica>,
+    breakpoints: Breakpoints,
     ledger: Ledger,
     /// Counts changes that a watcher of instances can see.
     revision: u64,
@@ -119,6 +173,9 @@ enum Timer {
     EventStarts(String),
     EventSettles(String),
     EventFades(String),
+    LingeringEnds,
+    TargetsForgotten,
+    HostFades,
 }
 
 impl Cloud {
@@ -133,6 +190,11 @@ impl Cloud {
             instances: BTreeMap::new(),
             tokens: BTreeMap::new(),
             timers: BTreeSet::new(),
+            hosts: BTreeMap::new(),
+            host_allocations: BTreeMap::new(),
+            load_balancers: LoadBalancers::default(),
+            replicas: VecDeque::new(),
+            breakpoints: Breakpoints::default(),
             ledger: Ledger::new(config.ledger_calls_max),
             revision: 0,
             config,
@@ -159,29 +221,45 @@ impl Cloud {
 
     /// Does everything that is due by now, in order of time. What one timer sets may be due as well.
     pub fn advance(&mut self, now: Timestamp) {
-        while let Some((at, instance_id, timer)) = self.timers.pop_first() {
+        while let Some((at, id, timer)) = self.timers.pop_first() {
             if at > now {
-                self.timers.insert((at, instance_id, timer));
+                self.timers.insert((at, id, timer));
                 return;
             }
             match timer {
-                Timer::TransitionEnds => self.transition_ends(at, &instance_id),
-                Timer::RebootEnds => self.reboot_ends(at, &instance_id),
-                Timer::SpotReclaimed => self.spot_reclaimed(at, &instance_id),
-                Timer::Fades => self.fades(&instance_id),
-                Timer::EventStarts(event_id) => self.event_starts(at, &instance_id, &event_id),
-                Timer::EventSettles(event_id) => self.event_settles(at, &instance_id, &event_id),
-                Timer::EventFades(event_id) => self.event_fades(&instance_id, &event_id),
+                Timer::TransitionEnds => self.transition_ends(at, &id),
+                Timer::RebootEnds => self.reboot_ends(at, &id),
+                Timer::SpotReclaimed => self.spot_reclaimed(at, &id),
+                Timer::Fades => self.fades(&id),
+                Timer::EventStarts(event_id) => self.event_starts(at, &id, &event_id),
+                Timer::EventSettles(event_id) => self.event_settles(at, &id, &event_id),
+                Timer::EventFades(event_id) => self.event_fades(&id, &event_id),
+                Timer::LingeringEnds => self.lingering_ends(at, &id),
+                Timer::TargetsForgotten => self.forget_targets(&id),
+                Timer::HostFades => self.host_fades(&id),
             }
         }
     }
 
-    /// Answers one EC2 call: credentials, throttling, faults, the action itself, the ledger.
+    /// Answers one call: breakpoints, credentials, throttling, rights, faults, the action itself,
+    /// the ledger.
     pub fn call(&mut self, now: Timestamp, caller: &Caller, request: Request) -> Outcome {
         self.advance(now);
+        self.refresh_replicas(now);
         let request_id = self.randomness.request_id();
-        let (result, delivery) = self.answer(now, caller, &request);
-        self.ledger.record(now, caller, &request, &result, delivery);
+        let held = self.breakpoints.strike(caller, &request);
+        let (result, delivery) = match held {
+            Some((_, HoldWhen::Before)) => {
+                let error = Ec2Error::new("Held", "A breakpoint holds the call before its effect");
+                (Err(error), self.usual_delivery())
+            }
+            Some((_, HoldWhen::After)) | None => self.answer(now, caller, &request),
+        };
+        let delivery = Delivery { held: held.map(|(id, _)| id), ..delivery };
+        let call = self.ledger.record(now, caller, &request, &result, delivery);
+        if let (Some((id, _)), Some(call)) = (held, call) {
+            self.breakpoints.note(id, call);
+        }
         Outcome { request_id, result, delivery }
     }
 
@@ -197,7 +275,8 @@ impl Cloud {
         self.advance(now);
         let request_id = self.randomness.request_id();
         // Wrong credentials are told first, as EC2 does: a stranger learns nothing about parameters.
-        let error = self.authenticate(caller).err().unwrap_or(error);
+        let service = Service::of_action(action);
+        let error = self.authenticate(caller, service).err().unwrap_or(error);
         let delivery = self.usual_delivery();
         self.ledger.record_unread(now, caller, action, parameters, &error);
         Outcome { request_id, result: Err(error), delivery }
@@ -210,11 +289,14 @@ impl Cloud {
         request: &Request,
     ) -> (Result<Response, Ec2Error>, Delivery) {
         let delivery = self.usual_delivery();
-        if let Err(error) = self.authenticate(caller) {
+        if let Err(error) = self.authenticate(caller, request.service()) {
             return (Err(error), delivery);
         }
         if self.faults.throttling && !self.throttle.admits(now, request) {
-            return (Err(Ec2Error::throttled()), delivery);
+            return (Err(Ec2Error::throttled(request.service())), delivery);
+        }
+        if let Err(error) = self.authorize(caller, request) {
+            return (Err(error), delivery);
         }
         match self.faults.strike(request.action(), &mut self.randomness) {
             None => (self.perform(now, request), delivery),
@@ -228,16 +310,17 @@ impl Cloud {
                 } else {
                     Err(Ec2Error::new("InternalError", "An injected fault lost the request"))
                 };
-                (result, Delivery { after: delivery.after + after, lost: true })
+                (result, Delivery { after: delivery.after + after, lost: true, held: None })
             }
         }
     }
 
     fn usual_delivery(&self) -> Delivery {
-        Delivery { after: self.faults.latency.unwrap_or(SignedDuration::ZERO), lost: false }
+        let after = self.faults.latency.unwrap_or(SignedDuration::ZERO);
+        Delivery { after, ..Delivery::AT_ONCE }
     }
 
-    fn authenticate(&self, caller: &Caller) -> Result<(), Ec2Error> {
+    fn authenticate(&self, caller: &Caller, service: Service) -> Result<(), Ec2Error> {
         let key = caller.access_key_id.as_deref();
         let is_refused = key.is_some_and(|key| self.faults.refused_access_keys.contains(key));
         let is_allowed = self
@@ -246,7 +329,7 @@ impl Cloud {
             .as_ref()
             .is_none_or(|allowed| key.is_some_and(|key| allowed.contains(key)));
         if is_refused || !is_allowed {
-            return Err(Ec2Error::authentication_failed());
+            return Err(Ec2Error::authentication_failed(service));
         }
         Ok(())
     }
@@ -288,11 +371,19 @@ impl Cloud {
             Request::DescribeSecurityGroups(request) => self.describe_security_groups(request),
             Request::DescribeImages(request) => self.describe_images(request),
             Request::DescribeInstanceTypes(request) => self.describe_instance_types(request),
+            Request::ModifyInstanceMaintenanceOptions(request) => {
+                self.modify_maintenance_options(now, request)
+            }
+            Request::AllocateHosts(request) => self.allocate_hosts(now, request),
+            Request::DescribeHosts(request) => self.describe_hosts(request),
+            Request::ReleaseHosts(request) => self.release_hosts(now, request),
+            Request::Elb(request) => self.carry_out_elb(now, request).map(Response::Elb),
+            Request::Elbv2(request) => self.carry_out_elbv2(now, request).map(Response::Elbv2),
         }
     }
 
-    fn set_timer(&mut self, at: Timestamp, instance_id: &str, timer: Timer) {
-        self.timers.insert((at, instance_id.to_owned(), timer));
+    fn set_timer(&mut self, at: Timestamp, id: &str, timer: Timer) {
+        self.timers.insert((at, id.to_owned(), timer));
     }
 
     fn touch(&mut self) {

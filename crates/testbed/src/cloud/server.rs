@@ -5,6 +5,7 @@
 
 mod admin;
 mod ec2;
+mod elb_requests;
 mod handle;
 mod launch_request;
 mod listen;
@@ -20,7 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::Context;
 use tokio::{net::TcpListener, task::JoinSet};
 
-pub use handle::CloudHandle;
+pub use handle::{BreakpointHandle, CloudHandle};
 pub use listen::TlsPem;
 
 use super::model::{Cloud, CloudConfig};

@@ -44,6 +44,12 @@ pub struct Delays {
     /// How long a client token is remembered after its last instance terminated; EC2 promises at
     /// least 24 hours.
     pub client_token_memory: SignedDuration,
+    /// How long a target of a load balancer waits for its first health checks.
+    pub target_initial: SignedDuration,
+    /// How long a deregistered target drains; five minutes unless told otherwise in AWS.
+    pub target_draining: SignedDuration,
+    /// How long load balancers remember a terminated instance.
+    pub terminated_target_remembered: SignedDuration,
 }
 
 impl Default for CloudConfig {
@@ -107,6 +113,9 @@ impl Default for Delays {
             finished_event_visible: SignedDuration::from_hours(7 * 24),
             spot_notice: SignedDuration::from_secs(120),
             client_token_memory: SignedDuration::from_hours(24),
+            target_initial: SignedDuration::from_secs(30),
+            target_draining: SignedDuration::from_secs(300),
+            terminated_target_remembered: SignedDuration::from_secs(60),
         }
     }
 }
@@ -121,6 +130,9 @@ impl Delays {
             reboot: SignedDuration::from_millis(500),
             status_checks_initializing: SignedDuration::from_millis(500),
             event_refresh: SignedDuration::from_secs(1),
+            target_initial: SignedDuration::from_millis(300),
+            target_draining: SignedDuration::from_millis(500),
+            terminated_target_remembered: SignedDuration::from_secs(2),
             ..Self::default()
         }
     }

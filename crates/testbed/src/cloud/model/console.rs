@@ -9,6 +9,7 @@ use super::{
     faults::Faults,
     instance::{ImpairedCheck, Impairment, Instance, InstanceState, SpotAction, SpotNotice},
     lifecycle::{ChangedBy, check_rebootable, check_stoppable},
+    reads::Hidden,
     response::StateChange,
     time::later,
 };
@@ -41,6 +42,17 @@ pub struct SpotNoticeRequest {
     pub after: Option<SignedDuration>,
 }
 
+/// What `POST /instances/{id}/hide` takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HideRequest {
+    /// How long; without it, until it is shown again.
+    #[serde(rename = "for")]
+    pub lasting: Option<SignedDuration>,
+    /// From how many reads that ask for it at most.
+    pub count: Option<u32>,
+}
+
 impl Default for Impair {
     fn default() -> Self {
         Self { check: ImpairedCheck::default(), impaired: true }
@@ -65,6 +77,12 @@ impl Cloud {
         // The provider and the guest stop what a user's call may not.
         if by == ChangedBy::User {
             check_stoppable(instance)?;
+        }
+        // EC2 terminates such an instance when its guest shuts down.
+        let ends_with_guest = instance.parameters.instance_initiated_shutdown_behavior.as_deref()
+            == Some("terminate");
+        if by == ChangedBy::Guest && ends_with_guest {
+            return self.begin_termination(now, id, by).ok_or_else(|| cannot(id, "stopped"));
         }
         self.begin_stop(now, id, by)
             .filter(|change| {
@@ -164,14 +182,66 @@ impl Cloud {
         &self.faults
     }
 
-    pub fn add_faults(&mut self, faults: Faults) -> Result<&Faults, ConsoleError> {
+    pub fn add_faults(&mut self, now: Timestamp, faults: Faults) -> Result<&Faults, ConsoleError> {
         faults.check().map_err(ConsoleError::Invalid)?;
-        self.faults.add(faults);
+        self.faults.add(now, faults);
+        self.refresh_replicas(now);
         Ok(&self.faults)
+    }
+
+    /// Clears the faults of one kind, named as in their JSON form.
+    pub fn clear_fault_kind(&mut self, kind: &str) -> Result<(), ConsoleError> {
+        self.faults = self.faults.without(kind).map_err(ConsoleError::Invalid)?;
+        Ok(())
+    }
+
+    /// Leaves an instance out of every read, for a while or until it is shown again.
+    pub fn console_hide(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        request: &HideRequest,
+    ) -> Result<(), ConsoleError> {
+        self.advance(now);
+        self.console_show(now, id)?;
+        let hidden = Hidden {
+            instance_id: id.to_owned(),
+            lasting: request.lasting,
+            count: request.count,
+            until: None,
+        };
+        self.faults.hidden.push(hidden.beginning(now));
+        Ok(())
+    }
+
+    pub fn console_show(&mut self, now: Timestamp, id: &str) -> Result<(), ConsoleError> {
+        self.advance(now);
+        self.console_instance_mut(id)?;
+        self.faults.hidden.retain(|hidden| hidden.instance_id != id);
+        Ok(())
+    }
+
+    /// Takes an instance away for good and at once: no call finds it again, as an hour after its
+    /// termination.
+    pub fn console_vanish(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+    ) -> Result<StateChange, ConsoleError> {
+        self.advance(now);
+        let previous = self.console_instance_mut(id)?.state;
+        self.begin_termination(now, id, ChangedBy::Provider);
+        if previous != InstanceState::Terminated {
+            self.terminated(now, id);
+        }
+        self.forget_targets(id);
+        self.fades(id);
+        Ok(StateChange { instance_id: id.to_owned(), previous, current: InstanceState::Terminated })
     }
 
     pub fn clear_faults(&mut self) {
         self.faults = Faults::default();
+        self.replicas.clear();
         // A full bucket again: the next throttling fault starts as a fresh account does.
         self.throttle = super::throttle::Throttle::default();
     }

@@ -7,8 +7,10 @@ use jiff::Timestamp;
 use super::{
     Cloud,
     error::Ec2Error,
-    filter::{Filterable, check_filters, cut_page, matches_filters},
+    filter::{Filterable, check_filters, cut_short_page, matches_filters},
     instance::{ImpairedCheck, Instance, InstanceState},
+    lifecycle::check_instance_ids,
+    reads::View,
     request::{DescribeInstanceStatus, DescribeInstances, Page},
     response::{InstanceStatus, Paged, Reservation, Response, StatusCheck},
     tags::Tags,
@@ -21,18 +23,21 @@ const DESCRIBE_IDS_MAX: usize = 1000;
 
 impl Cloud {
     pub(super) fn describe_instances(
-        &self,
+        &mut self,
         now: Timestamp,
         request: &DescribeInstances,
     ) -> Result<Response, Ec2Error> {
         check_filters::<Instance>(&request.filters)?;
+        let view = self.draw_view(now, &request.instance_ids);
+        let limit = self.draw_page_limit();
         let candidates =
-            self.candidates(now, &request.instance_ids, &request.page, DESCRIBE_IDS_MAX)?;
+            self.candidates(now, &view, &request.instance_ids, &request.page, DESCRIBE_IDS_MAX)?;
         let matching = candidates
             .into_iter()
             .filter(|instance| matches_filters(*instance, &request.filters))
             .cloned();
-        let page = cut_page("DescribeInstances", &request.page, matching)?;
+        let limit = limit.filter(|_| request.instance_ids.is_empty());
+        let page = cut_short_page("DescribeInstances", &request.page, limit, matching)?;
         let mut reservations: BTreeMap<String, Reservation> = BTreeMap::new();
         for instance in page.items {
             reservations
@@ -45,20 +50,24 @@ impl Cloud {
                 .instances
                 .push(instance);
         }
-        Ok(Response::Instances(Paged {
-            items: reservations.into_values().collect(),
-            next_token: page.next_token,
-        }))
+        let mut items: Vec<Reservation> = reservations.into_values().collect();
+        self.shuffle(&mut items);
+        for reservation in &mut items {
+            self.shuffle(&mut reservation.instances);
+        }
+        Ok(Response::Instances(Paged { items, next_token: page.next_token }))
     }
 
     pub(super) fn describe_instance_status(
-        &self,
+        &mut self,
         now: Timestamp,
         request: &DescribeInstanceStatus,
     ) -> Result<Response, Ec2Error> {
         check_filters::<InstanceStatus>(&request.filters)?;
+        let view = self.draw_view(now, &request.instance_ids);
+        let limit = self.draw_page_limit();
         let candidates =
-            self.candidates(now, &request.instance_ids, &request.page, STATUS_IDS_MAX)?;
+            self.candidates(now, &view, &request.instance_ids, &request.page, STATUS_IDS_MAX)?;
         let matching = candidates
             .into_iter()
             .filter(|instance| {
@@ -66,24 +75,23 @@ impl Cloud {
             })
             .map(|instance| self.status_of(now, instance))
             .filter(|status| matches_filters(status, &request.filters));
-        let page = cut_page("DescribeInstanceStatus", &request.page, matching)?;
+        let limit = limit.filter(|_| request.instance_ids.is_empty());
+        let mut page = cut_short_page("DescribeInstanceStatus", &request.page, limit, matching)?;
+        self.shuffle(&mut page.items);
         Ok(Response::InstanceStatuses(page))
     }
 
     /// Returns the instances that a Describe call may show, in the order of their ids.
-    fn candidates(
-        &self,
+    fn candidates<'a>(
+        &'a self,
         now: Timestamp,
+        view: &'a View,
         ids: &[String],
         page: &Page,
         ids_max: usize,
-    ) -> Result<Vec<&Instance>, Ec2Error> {
+    ) -> Result<Vec<&'a Instance>, Ec2Error> {
         if ids.is_empty() {
-            return Ok(self
-                .instances
-                .values()
-                .filter(|instance| instance.visible_from <= now)
-                .collect());
+            return Ok(view.all(&self.instances, now).collect());
         }
         if page.max_results.is_some() {
             return Err(Ec2Error::invalid_combination(
@@ -98,11 +106,18 @@ impl Cloud {
         let mut ids = ids.to_vec();
         ids.sort();
         ids.dedup();
-        self.visible_instances(now, &ids)
+        check_instance_ids(&ids)?;
+        let find = |id: &String| view.get(&self.instances, now, id);
+        let missing: Vec<&str> =
+            ids.iter().filter(|id| find(id).is_none()).map(String::as_str).collect();
+        if !missing.is_empty() {
+            return Err(Ec2Error::instances_not_found(&missing));
+        }
+        Ok(ids.iter().filter_map(find).collect())
     }
 
     fn status_of(&self, now: Timestamp, instance: &Instance) -> InstanceStatus {
-        let check = |check: ImpairedCheck| self.check_of(now, instance, Some(check));
+        let check = |check: ImpairedCheck| self.check_of(now, instance, check);
         InstanceStatus {
             instance_id: instance.id.clone(),
             availability_zone: instance.availability_zone.clone(),
@@ -110,17 +125,12 @@ impl Cloud {
             state: instance.state,
             instance_check: check(ImpairedCheck::Instance),
             system_check: check(ImpairedCheck::System),
-            attached_ebs_check: self.check_of(now, instance, None),
+            attached_ebs_check: check(ImpairedCheck::AttachedEbs),
             events: instance.events.values().cloned().collect(),
         }
     }
 
-    fn check_of(
-        &self,
-        now: Timestamp,
-        instance: &Instance,
-        check: Option<ImpairedCheck>,
-    ) -> StatusCheck {
+    fn check_of(&self, now: Timestamp, instance: &Instance, check: ImpairedCheck) -> StatusCheck {
         let Some(booted_at) =
             instance.booted_at.filter(|_| instance.state == InstanceState::Running)
         else {
@@ -132,9 +142,8 @@ impl Cloud {
         };
         // A broken host takes its guest with it, so both checks fail; a broken guest fails one.
         let impairment = instance.impairment.as_ref().filter(|impairment| match check {
-            Some(ImpairedCheck::Instance) => true,
-            Some(ImpairedCheck::System) => impairment.check == ImpairedCheck::System,
-            None => false,
+            ImpairedCheck::Instance => impairment.check != ImpairedCheck::AttachedEbs,
+            ImpairedCheck::System | ImpairedCheck::AttachedEbs => impairment.check == check,
         });
         let checked_at = later(booted_at, self.config.delays.status_checks_initializing);
         match impairment {

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::request::Service;
+
 /// A refusal as it goes over the wire: EC2's code, its message and its HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
@@ -38,12 +40,24 @@ impl Ec2Error {
         Self::invalid_value(format!("The filter '{name}' is invalid"))
     }
 
-    pub fn authentication_failed() -> Self {
-        Self::new("AuthFailure", "AWS was not able to validate the provided access credentials")
+    pub fn authentication_failed(service: Service) -> Self {
+        match service {
+            Service::Ec2 => Self::new(
+                "AuthFailure",
+                "AWS was not able to validate the provided access credentials",
+            ),
+            Service::Elb | Service::Elbv2 => Self::new(
+                "InvalidClientTokenId",
+                "The security token included in the request is invalid.",
+            ),
+        }
     }
 
-    pub fn throttled() -> Self {
-        Self::new("RequestLimitExceeded", "Request limit exceeded.")
+    pub fn throttled(service: Service) -> Self {
+        match service {
+            Service::Ec2 => Self::new("RequestLimitExceeded", "Request limit exceeded."),
+            Service::Elb | Service::Elbv2 => Self::new("Throttling", "Rate exceeded"),
+        }
     }
 
     pub fn dry_run_succeeded() -> Self {
@@ -63,7 +77,12 @@ impl Ec2Error {
 pub fn usual_status(code: &str) -> u16 {
     match code {
         "AuthFailure" => 401,
-        "UnauthorizedOperation" | "OptInRequired" | "PendingVerification" | "Blocked" => 403,
+        "UnauthorizedOperation"
+        | "AccessDenied"
+        | "InvalidClientTokenId"
+        | "OptInRequired"
+        | "PendingVerification"
+        | "Blocked" => 403,
         "DryRunOperation" => 412,
         "RequestLimitExceeded"
         | "Unavailable"

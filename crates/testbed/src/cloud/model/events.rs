@@ -4,8 +4,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Cloud, Timer, console::ConsoleError, error::Ec2Error, instance::InstanceState,
-    lifecycle::ChangedBy, request::ModifyInstanceEventStartTime, response::Response, time::later,
+    Cloud, Timer,
+    console::ConsoleError,
+    error::Ec2Error,
+    instance::InstanceState,
+    launch_plan::check_word,
+    lifecycle::ChangedBy,
+    request::{ModifyInstanceEventStartTime, ModifyInstanceMaintenanceOptions},
+    response::Response,
+    time::later,
 };
 
 /// AWS refuses to move an event that starts within five minutes.
@@ -105,11 +112,14 @@ impl EventCode {
         }
     }
 
-    fn is_settled_by(self, work: UserWork) -> bool {
+    fn is_settled_by(self, work: UserWork, migrates: bool) -> bool {
         match work {
             UserWork::StoppedAndStarted => true,
-            // An own reboot stays on the host, so it does nothing for the host's events.
-            UserWork::Rebooted => self == Self::InstanceReboot,
+            // An own reboot stays on the host, so it does nothing for the host's events, unless the
+            // instance may migrate at a reboot.
+            UserWork::Rebooted => {
+                self == Self::InstanceReboot || (migrates && self == Self::SystemReboot)
+            }
         }
     }
 }
@@ -254,6 +264,41 @@ impl Cloud {
         Ok(Response::EventMoved(event))
     }
 
+    pub(super) fn modify_maintenance_options(
+        &mut self,
+        now: Timestamp,
+        request: &ModifyInstanceMaintenanceOptions,
+    ) -> Result<Response, Ec2Error> {
+        let words = &["disabled", "default"];
+        check_word("autoRecovery", request.auto_recovery.as_deref(), words)?;
+        check_word("rebootMigration", request.reboot_migration.as_deref(), words)?;
+        let id = &request.instance_id;
+        self.visible_instances(now, std::slice::from_ref(id))?;
+        let instance = self
+            .instances
+            .get_mut(id)
+            .filter(|instance| !instance.state.is_ending())
+            .ok_or_else(|| {
+                Ec2Error::new(
+                    "IncorrectInstanceState",
+                    format!("The maintenance options of instance '{id}' cannot be modified now"),
+                )
+            })?;
+        if let Some(auto_recovery) = &request.auto_recovery {
+            instance.auto_recovery.clone_from(auto_recovery);
+        }
+        if let Some(reboot_migration) = &request.reboot_migration {
+            instance.reboot_migration.clone_from(reboot_migration);
+        }
+        let answer = Response::MaintenanceOptions {
+            instance_id: id.clone(),
+            auto_recovery: instance.auto_recovery.clone(),
+            reboot_migration: instance.reboot_migration.clone(),
+        };
+        self.touch();
+        Ok(answer)
+    }
+
     /// Does at its start what the provider announced.
     pub(super) fn event_starts(&mut self, at: Timestamp, instance_id: &str, event_id: &str) {
         let Some(instance) = self.instances.get_mut(instance_id) else {
@@ -304,11 +349,12 @@ impl Cloud {
         let Some(instance) = self.instances.get_mut(instance_id) else {
             return;
         };
+        let migrates = instance.reboot_migration == "default";
         let mut settled = Vec::new();
         for event in instance.events.values_mut() {
             let settles = event.state == EventState::Active
                 && !event.settling
-                && event.code.is_settled_by(work);
+                && event.code.is_settled_by(work, migrates);
             if settles {
                 event.settling = true;
                 settled.push(event.event_id.clone());

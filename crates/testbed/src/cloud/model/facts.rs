@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     Cloud,
     catalog::instance_type,
-    instance::{Impairment, Instance, InstanceState, SpotNotice},
+    instance::{ImpairedCheck, Impairment, Instance, InstanceState, SpotNotice},
     request::UserData,
     tags::Tags,
 };
@@ -48,7 +48,11 @@ pub struct InstanceFacts {
 impl InstanceFacts {
     /// Returns whether the guest is up: running, not in the middle of a reboot, and answering.
     pub fn is_up(&self) -> bool {
-        self.state == InstanceState::Running && !self.rebooting && self.impairment.is_none()
+        let answers = self
+            .impairment
+            .as_ref()
+            .is_none_or(|impairment| impairment.check == ImpairedCheck::AttachedEbs);
+        self.state == InstanceState::Running && !self.rebooting && answers
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    authorization::Denied,
     error::{Ec2Error, usual_status},
+    fates::{LaunchFate, LingeringTermination},
     random::Randomness,
+    reads::{Hidden, Omissions, PageFaults, StaleReads},
 };
 
 /// All faults that are on. `POST /faults` adds to them, `DELETE /faults` clears them.
@@ -25,6 +28,17 @@ pub struct Faults {
     pub capacity: Vec<CapacityShortage>,
     /// Access keys that are refused with AuthFailure, as after a rotation.
     pub refused_access_keys: BTreeSet<String>,
+    /// Rights that are taken away, as by an IAM policy.
+    pub denied: Vec<Denied>,
+    /// Instances that reads leave out.
+    pub hidden: Vec<Hidden>,
+    pub omissions: Option<Omissions>,
+    pub stale_reads: Option<StaleReads>,
+    pub pages: Option<PageFaults>,
+    pub launch_fates: Vec<LaunchFate>,
+    pub lingering_terminations: Vec<LingeringTermination>,
+    /// The launch time of each launch and start is off by at most this, either way.
+    pub launch_time_skew: Option<SignedDuration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +54,7 @@ pub struct LaunchVisibility {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ErrorFault {
-    /// An action's name, or `*` for every action.
+    /// An action as the ledger names it; `*` is every action, and may end a name.
     pub action: String,
     pub code: String,
     #[serde(default)]
@@ -96,7 +110,7 @@ pub(super) enum Strike {
 }
 
 impl Faults {
-    pub(super) fn add(&mut self, more: Self) {
+    pub(super) fn add(&mut self, now: Timestamp, more: Self) {
         self.throttling |= more.throttling;
         self.launch_visibility = more.launch_visibility.or_else(|| self.launch_visibility.take());
         self.latency = more.latency.or(self.latency);
@@ -104,13 +118,42 @@ impl Faults {
         self.timeouts.extend(more.timeouts);
         self.capacity.extend(more.capacity);
         self.refused_access_keys.extend(more.refused_access_keys);
+        self.denied.extend(more.denied);
+        self.hidden.extend(more.hidden.into_iter().map(|hidden| hidden.beginning(now)));
+        self.omissions = more.omissions.or_else(|| self.omissions.take());
+        self.stale_reads = more.stale_reads.or_else(|| self.stale_reads.take());
+        self.pages = more.pages.or_else(|| self.pages.take());
+        self.launch_fates.extend(more.launch_fates);
+        self.lingering_terminations.extend(more.lingering_terminations);
+        self.launch_time_skew = more.launch_time_skew.or(self.launch_time_skew);
+    }
+
+    /// Returns the faults without those of one kind, which is named as in their JSON form.
+    pub(super) fn without(&self, kind: &str) -> Result<Self, String> {
+        let unreadable = |error: serde_json::Error| error.to_string();
+        let mut value = serde_json::to_value(self).map_err(unreadable)?;
+        let mut is_known = false;
+        let mut kinds = String::new();
+        if let Some(fields) = value.as_object_mut() {
+            kinds = fields.keys().cloned().collect::<Vec<_>>().join(", ");
+            is_known = fields.remove(kind).is_some();
+        }
+        if !is_known {
+            return Err(format!("kind {kind} is not one of {kinds}"));
+        }
+        serde_json::from_value(value).map_err(unreadable)
     }
 
     /// Names what is wrong with faults that a caller brings.
     pub(super) fn check(&self) -> Result<(), String> {
+        let omissions = self.omissions.iter().flat_map(|fault| [fault.by_id, fault.by_filter]);
         let probabilities = (self.errors.iter().map(|fault| fault.probability))
             .chain(self.timeouts.iter().map(|fault| fault.probability))
-            .chain(self.launch_visibility.iter().map(|fault| fault.probability));
+            .chain(self.launch_visibility.iter().map(|fault| fault.probability))
+            .chain(self.stale_reads.iter().map(|fault| fault.probability))
+            .chain(self.launch_fates.iter().map(|fault| fault.probability))
+            .chain(self.lingering_terminations.iter().map(|fault| fault.probability))
+            .chain(omissions);
         for probability in probabilities {
             if !(0.0..=1.0).contains(&probability) {
                 return Err(format!("probability {probability} is not between 0 and 1"));
@@ -124,14 +167,9 @@ impl Faults {
         let actions = (self.errors.iter().map(|fault| &fault.action))
             .chain(self.timeouts.iter().map(|fault| &fault.action));
         for action in actions {
-            if action != "*" && !super::ACTIONS.contains(&action.as_str()) {
-                return Err(format!(
-                    "action {action} is not one of *, {}",
-                    super::ACTIONS.join(", ")
-                ));
-            }
+            check_action(action)?;
         }
-        Ok(())
+        self.denied.iter().try_for_each(Denied::check)
     }
 
     /// Returns what happens to this call, and uses up one of the fault's strikes.
@@ -173,7 +211,11 @@ impl Faults {
 }
 
 /// Returns whether a fault strikes now, and uses up one of its strikes if so.
-fn strikes(count: &mut Option<u32>, probability: f64, randomness: &mut Randomness) -> bool {
+pub(super) fn strikes(
+    count: &mut Option<u32>,
+    probability: f64,
+    randomness: &mut Randomness,
+) -> bool {
     if *count == Some(0) || !randomness.strikes(probability) {
         return false;
     }
@@ -183,11 +225,21 @@ fn strikes(count: &mut Option<u32>, probability: f64, randomness: &mut Randomnes
     true
 }
 
-fn concerns(pattern: &str, action: &str) -> bool {
-    pattern == "*" || pattern == action
+/// Returns whether a pattern names an action: the same name, or one that a `*` at the end covers.
+pub(super) fn concerns(pattern: &str, action: &str) -> bool {
+    pattern == action
+        || pattern.strip_suffix('*').is_some_and(|beginning| action.starts_with(beginning))
 }
 
-fn always() -> f64 {
+/// Refuses a pattern that no action could ever match: a misspelt fault would test nothing.
+pub(super) fn check_action(pattern: &str) -> Result<(), String> {
+    if super::ACTIONS.iter().any(|action| concerns(pattern, action)) {
+        return Ok(());
+    }
+    Err(format!("action {pattern} is not one of *, {}", super::ACTIONS.join(", ")))
+}
+
+pub(super) fn always() -> f64 {
     1.0
 }
 

@@ -81,6 +81,16 @@ pub fn cut_page<T: Filterable>(
     page: &Page,
     matching: impl Iterator<Item = T>,
 ) -> Result<Paged<T>, Ec2Error> {
+    cut_short_page(action, page, None, matching)
+}
+
+/// Cuts a page that may be shorter than was asked for, as EC2 reserves the right to do.
+pub fn cut_short_page<T: Filterable>(
+    action: &str,
+    page: &Page,
+    at_most: Option<usize>,
+    matching: impl Iterator<Item = T>,
+) -> Result<Paged<T>, Ec2Error> {
     let size = match page.max_results {
         None => PAGE_SIZE_MAX,
         Some(size) if (PAGE_SIZE_MIN..=PAGE_SIZE_MAX).contains(&size) => size,
@@ -91,31 +101,45 @@ pub fn cut_page<T: Filterable>(
             )));
         }
     };
-    let after = page.next_token.as_deref().map(|token| decode_token(action, token)).transpose()?;
-    let mut rest =
-        matching.filter(|item| after.as_deref().is_none_or(|after| item.page_key() > after));
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let place = page.next_token.as_deref().map(|token| Place::decode(action, token)).transpose()?;
+    let place = place.unwrap_or_default();
+    let mut rest = matching.filter(|item| item.page_key() > place.after.as_str());
+    let size = usize::try_from(size).unwrap_or(usize::MAX).min(at_most.unwrap_or(usize::MAX));
     let items: Vec<T> = rest.by_ref().take(size).collect();
-    let next_token = match (rest.next(), items.last()) {
-        (Some(_), Some(last)) => Some(encode_token(action, last.page_key())),
-        _ => None,
-    };
-    Ok(Paged { items, next_token })
+    let next = rest.next().map(|_| match items.last() {
+        Some(last) => Place { after: last.page_key().to_owned(), empty_pages: 0 },
+        None => Place { empty_pages: place.empty_pages + 1, ..place },
+    });
+    Ok(Paged { items, next_token: next.map(|next| next.encode(action)) })
 }
 
-// The token names the last id of the page, not a position: launches and terminations between two
-// pages must neither repeat nor skip an instance that lives through both.
-fn encode_token(action: &str, last_id: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("1:{action}:{last_id}"))
+/// Where the next page begins. It names the last id of the page, not a position: launches and
+/// terminations between two pages must neither repeat nor skip an instance that lives through both.
+#[derive(Debug, Default)]
+struct Place {
+    after: String,
+    /// Clients take the same token twice in a row for an endless loop, so each empty page counts.
+    empty_pages: u32,
 }
 
-fn decode_token(action: &str, token: &str) -> Result<String, Ec2Error> {
-    URL_SAFE_NO_PAD
-        .decode(token)
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .and_then(|text| text.strip_prefix(&format!("1:{action}:")).map(str::to_owned))
-        .ok_or_else(|| Ec2Error::new("InvalidNextToken", "The specified NextToken is not valid."))
+impl Place {
+    fn encode(&self, action: &str) -> String {
+        URL_SAFE_NO_PAD.encode(format!("1:{action}:{}:{}", self.empty_pages, self.after))
+    }
+
+    fn decode(action: &str, token: &str) -> Result<Self, Ec2Error> {
+        let text =
+            URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        text.as_deref()
+            .and_then(|text| text.strip_prefix("1:")?.strip_prefix(action)?.strip_prefix(':'))
+            .and_then(|rest| rest.split_once(':'))
+            .and_then(|(empty_pages, after)| {
+                Some(Self { after: after.to_owned(), empty_pages: empty_pages.parse().ok()? })
+            })
+            .ok_or_else(|| {
+                Ec2Error::new("InvalidNextToken", "The specified NextToken is not valid.")
+            })
+    }
 }
 
 /// Compares as EC2 does: `*` is any text, `?` is one character, a backslash makes the next literal.

@@ -55,6 +55,13 @@ pub struct Instance {
     pub impairment: Option<Impairment>,
     pub events: BTreeMap<String, ScheduledEvent>,
     /// When the current transitional state ends; a timer that says otherwise is stale.
+    /// The dedicated host that it is on, or was on last.
+    pub host_id: Option<String>,
+    pub auto_recovery: String,
+    pub reboot_migration: String,
+    pub(super) fate: Option<super::fates::Fate>,
+    /// Until when an accepted termination is put off.
+    pub(super) lingers_until: Option<Timestamp>,
     pub(super) transition_due: Option<Timestamp>,
     pub(super) rebooting_until: Option<Timestamp>,
     pub(super) token: Option<super::launch::TokenKey>,
@@ -100,6 +107,8 @@ pub struct NetworkInterface {
     /// Whether a public address is given at each start.
     pub wants_public_address: bool,
     pub public_address: Option<Ipv4Addr>,
+    /// The address in the carrier's network, in a Wavelength Zone.
+    pub carrier_address: Option<Ipv4Addr>,
     pub ipv6_addresses: Vec<Ipv6Addr>,
     pub primary_ipv6: bool,
     pub description: String,
@@ -160,6 +169,8 @@ pub enum ImpairedCheck {
     Instance,
     /// The host is broken; only a stop and start moves the instance away.
     System,
+    /// A volume cannot be reached; the guest itself still answers.
+    AttachedEbs,
 }
 
 impl InstanceState {
@@ -215,6 +226,21 @@ impl Instance {
     pub fn public_dns_name(&self) -> Option<String> {
         self.public_address()
             .map(|address| format!("ec2-{}.{}", dashed(address), self.public_domain))
+    }
+
+    /// Returns the tenancy that it was launched with.
+    pub fn tenancy(&self) -> &str {
+        self.parameters
+            .placement
+            .as_ref()
+            .and_then(|placement| placement.tenancy.as_deref())
+            .unwrap_or("default")
+    }
+
+    /// Returns whether a stop and start brings it back to the same host; none without a host.
+    pub fn affinity(&self) -> Option<&str> {
+        let placement = self.parameters.placement.as_ref().filter(|_| self.tenancy() == "host")?;
+        Some(placement.affinity.as_deref().unwrap_or("default"))
     }
 
     pub fn is_spot(&self) -> bool {
@@ -275,7 +301,9 @@ impl Filterable for Instance {
         "network-interface.subnet-id",
         "network-interface.vpc-id",
         "owner-id",
+        "maintenance-options.auto-recovery",
         "placement-group-name",
+        "placement-partition-number",
         "private-dns-name",
         "private-ip-address",
         "reason",
@@ -303,7 +331,7 @@ impl Filterable for Instance {
         let placement = self.parameters.placement.as_ref();
         let optional = |value: Option<String>| value.into_iter().collect::<Vec<_>>();
         match name {
-            "affinity" => optional(placement.and_then(|placement| placement.affinity.clone())),
+            "affinity" => optional(self.affinity().map(str::to_owned)),
             "architecture" => vec![self.architecture.clone()],
             "availability-zone" => vec![self.availability_zone.clone()],
             "availability-zone-id" => vec![self.availability_zone_id.clone()],
@@ -316,10 +344,15 @@ impl Filterable for Instance {
             "client-token" => optional(self.parameters.client_token.clone()),
             "dns-name" => optional(self.public_dns_name()),
             "ip-address" => optional(self.public_address().map(|address| address.to_string())),
-            "host-id" => optional(placement.and_then(|placement| placement.host_id.clone())),
+            "host-id" => optional(self.host_id.clone()),
             "image-id" => vec![self.image_id.clone()],
             "instance-id" => vec![self.id.clone()],
-            "instance-lifecycle" => optional(self.is_spot().then(|| "spot".into())),
+            "instance-lifecycle" => optional(
+                self.parameters
+                    .instance_market_options
+                    .as_ref()
+                    .and_then(|market| market.market_type.clone()),
+            ),
             "instance-state-code" => vec![self.state.code().to_string()],
             "instance-state-name" => vec![self.state.name().into()],
             "instance-type" => vec![self.instance_type.clone()],
@@ -344,6 +377,12 @@ impl Filterable for Instance {
                 self.interfaces.iter().map(|interface| interface.vpc_id.clone()).collect()
             }
             "owner-id" => vec![self.owner_id.clone()],
+            "maintenance-options.auto-recovery" => vec![self.auto_recovery.clone()],
+            "placement-partition-number" => optional(
+                placement
+                    .and_then(|placement| placement.partition_number)
+                    .map(|number| number.to_string()),
+            ),
             "placement-group-name" => {
                 optional(placement.and_then(|placement| placement.group_name.clone()))
             }
@@ -365,11 +404,7 @@ impl Filterable for Instance {
                 optional(self.state_reason.as_ref().map(|reason| reason.message.clone()))
             }
             "subnet-id" => optional(self.subnet_id.clone()),
-            "tenancy" => vec![
-                placement
-                    .and_then(|placement| placement.tenancy.clone())
-                    .unwrap_or_else(|| "default".into()),
-            ],
+            "tenancy" => vec![self.tenancy().into()],
             "virtualization-type" => vec!["hvm".into()],
             "vpc-id" => optional(self.vpc_id.clone()),
             _ => Vec::new(),

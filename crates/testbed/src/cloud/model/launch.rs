@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use super::{
     Cloud, Timer,
     error::Ec2Error,
+    fates::Fate,
     instance::{Instance, InstanceState, NetworkInterface, Spot, Volume},
     launch_plan::{InterfacePlan, LaunchPlan, plan_launch},
     random::Randomness,
@@ -61,17 +62,34 @@ impl Cloud {
             return Ok(Response::Launched(repeated));
         }
         let count = self.launchable_count(request, &plan)?;
+        let places =
+            self.hosts_for(request.placement.as_ref(), plan.instance_type, &plan.zone, count)?;
+        let count = match &places {
+            Some(places) => i64::try_from(places.len()).unwrap_or(count),
+            None => count,
+        };
+        if count < request.min_count {
+            return Err(Ec2Error::new(
+                "InsufficientCapacityOnHost",
+                "There is not enough capacity on the Dedicated Host to launch the instances.",
+            ));
+        }
+        let mut places = places.into_iter().flatten();
         let reservation_id = self.randomness.resource_id("r");
         let mut ids = Vec::new();
         for index in 0..count {
-            let instance = self.give_birth(now, request, &plan, &reservation_id, index)?;
+            let mut instance = self.give_birth(now, request, &plan, &reservation_id, index)?;
             ids.push(instance.id.clone());
-            self.set_timer(
-                later(now, self.config.delays.pending_to_running),
-                &instance.id,
-                Timer::TransitionEnds,
-            );
-            self.instances.insert(instance.id.clone(), Instance { token: key.clone(), ..instance });
+            instance.token = key.clone();
+            instance.host_id = places.next();
+            instance.fate = self.draw_fate();
+            if instance.fate == Some(Fate::Stuck) {
+                instance.transition_due = Some(Timestamp::MAX);
+            } else {
+                let boots_at = later(now, self.config.delays.pending_to_running);
+                self.set_timer(boots_at, &instance.id, Timer::TransitionEnds);
+            }
+            self.instances.insert(instance.id.clone(), instance);
         }
         if let Some(key) = key {
             let entry = TokenEntry {
@@ -246,7 +264,7 @@ impl Cloud {
             state_reason: None,
             transition_reason: String::new(),
             created_at: now,
-            launch_time: now,
+            launch_time: self.shown_launch_time(now),
             booted_at: None,
             terminated_at: None,
             visible_from: self.visible_from(now),
@@ -263,6 +281,15 @@ impl Cloud {
             spot: self.spot_request(request, plan),
             impairment: None,
             events: std::collections::BTreeMap::new(),
+            host_id: None,
+            auto_recovery: request
+                .maintenance_options
+                .as_ref()
+                .and_then(|options| options.auto_recovery.clone())
+                .unwrap_or_else(|| "default".into()),
+            reboot_migration: "disabled".into(),
+            fate: None,
+            lingers_until: None,
             transition_due: Some(later(now, self.config.delays.pending_to_running)),
             rebooting_until: None,
             token: None,
@@ -353,6 +380,8 @@ impl Cloud {
             public_address: interface
                 .wants_public_address
                 .then(|| public_address(&mut self.randomness)),
+            carrier_address: (specification.associate_carrier_ip_address == Some(true))
+                .then(|| carrier_address(&mut self.randomness)),
             ipv6_addresses: (0..ipv6_count)
                 .filter_map(|_| ipv6_address(&ipv6_prefix, &mut self.randomness))
                 .collect(),
@@ -374,6 +403,13 @@ pub(super) fn public_address(randomness: &mut Randomness) -> Ipv4Addr {
     let [_, second, third, fourth] =
         u32::try_from(randomness.number_below(1 << 24)).unwrap_or(1).to_be_bytes();
     Ipv4Addr::new(54, second, third, fourth)
+}
+
+/// Returns an address out of the range that AWS's documentation uses for carriers.
+fn carrier_address(randomness: &mut Randomness) -> Ipv4Addr {
+    let [_, _, third, fourth] =
+        u32::try_from(randomness.number_below(1 << 16)).unwrap_or(1).to_be_bytes();
+    Ipv4Addr::new(155, 146, third, fourth)
 }
 
 /// Returns an address with its bytes joined by dashes, as it stands in EC2's host names.

@@ -7,7 +7,7 @@ mod volumes;
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use network::plan_interfaces;
-use options::{check_market, check_options, check_placement};
+use options::{check_maintenance, check_market, check_options, check_placement};
 use volumes::plan_volumes;
 
 use super::{
@@ -66,6 +66,7 @@ pub fn plan_launch(world: &World, request: &RunInstances) -> Result<LaunchPlan, 
     check_placement(world, request, subnet)?;
     check_options(request, kind)?;
     check_market(request)?;
+    check_maintenance(request)?;
     Ok(LaunchPlan {
         image: image.clone(),
         instance_type: kind,
@@ -177,7 +178,11 @@ fn plan_tags(request: &RunInstances) -> Result<BTreeMap<String, Tags>, Ec2Error>
     Ok(tags)
 }
 
-fn check_word(name: &str, value: Option<&str>, allowed: &[&str]) -> Result<(), Ec2Error> {
+pub(super) fn check_word(
+    name: &str,
+    value: Option<&str>,
+    allowed: &[&str],
+) -> Result<(), Ec2Error> {
     match value {
         Some(value) if !allowed.contains(&value) => Err(Ec2Error::invalid_value(format!(
             "Value ({value}) for parameter {name} is invalid. Expecting one of: {}",

@@ -27,12 +27,13 @@ pub(super) struct Ledger {
     archive: Vec<LedgerInstance>,
 }
 
-/// One call. `result` is `ok` or EC2's error code.
+/// One call. `result` is `ok`, the error code, or `Held` where a breakpoint kept it from happening.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LedgerCall {
     pub sequence: u64,
     pub time: Timestamp,
+    /// The action's name: EC2's as it is, the others with `elb:` or `elbv2:` in front.
     pub action: String,
     #[serde(serialize_with = "shared")]
     pub user_agent: Arc<str>,
@@ -42,7 +43,7 @@ pub struct LedgerCall {
     pub message: Option<String>,
     /// The instances that the call launched or changed.
     pub instance_ids: Vec<String>,
-    /// False when the connection ended without an answer.
+    /// False when the connection ended without an answer, or a breakpoint holds it.
     pub delivered: bool,
 }
 
@@ -50,7 +51,7 @@ pub struct LedgerCall {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Parameters {
-    Read(Request),
+    Read(Box<Request>),
     /// A call that could not be read, as it came.
     Unread(BTreeMap<String, String>),
 }
@@ -113,14 +114,15 @@ impl Ledger {
         request: &Request,
         result: &Result<Response, Ec2Error>,
         delivery: Delivery,
-    ) {
+    ) -> Option<&LedgerCall> {
         let instance_ids = match result {
             Ok(response) => response.changed_instance_ids(),
             Err(_) => Vec::new(),
         };
         let error = result.as_ref().err();
-        let parameters = Parameters::Read(request.clone());
+        let parameters = Parameters::Read(Box::new(request.clone()));
         self.push(now, caller, request.action(), parameters, error, instance_ids, delivery);
+        self.calls.back()
     }
 
     pub(super) fn record_unread(
@@ -160,7 +162,7 @@ impl Ledger {
             result: error.map_or_else(|| "ok".into(), |error| error.code.clone()),
             message: error.map(|error| error.message.clone()),
             instance_ids,
-            delivered: !delivery.lost,
+            delivered: !delivery.lost && delivery.held.is_none(),
         };
         self.next_sequence += 1;
         self.calls.push_back(call);

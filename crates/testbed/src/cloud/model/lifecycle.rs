@@ -30,6 +30,7 @@ pub enum ChangedBy {
     /// The guest shut itself down.
     Guest,
     /// AWS took a spot instance back.
+    #[serde(alias = "spot")]
     SpotReclaim,
 }
 
@@ -75,12 +76,7 @@ impl Cloud {
         now: Timestamp,
         ids: &[String],
     ) -> Result<Vec<&Instance>, Ec2Error> {
-        if let Some(id) = ids.iter().find(|id| !is_resource_id(id, "i")) {
-            return Err(Ec2Error::new(
-                "InvalidInstanceID.Malformed",
-                format!("Invalid id: \"{id}\" (expecting \"i-...\")"),
-            ));
-        }
+        check_instance_ids(ids)?;
         let find =
             |id: &String| self.instances.get(id).filter(|instance| instance.visible_from <= now);
         let missing: Vec<&str> =
@@ -127,8 +123,28 @@ impl Cloud {
                 ),
             ));
         }
-        let changes =
-            ids.iter().filter_map(|id| self.begin_termination(now, id, ChangedBy::User)).collect();
+        let mut changes = Vec::new();
+        for id in &ids {
+            match self.draw_lingering() {
+                None => changes.extend(self.begin_termination(now, id, ChangedBy::User)),
+                Some(lasting) => {
+                    let previous = self.instances.get(id).map(|instance| instance.state);
+                    if previous.is_some_and(|state| !state.is_ending()) {
+                        self.linger(now, id, lasting);
+                    }
+                    // The answer says what an answer of EC2 says, whatever happens next.
+                    changes.extend(previous.map(|previous| StateChange {
+                        instance_id: id.clone(),
+                        previous,
+                        current: if previous.is_ending() {
+                            previous
+                        } else {
+                            InstanceState::ShuttingDown
+                        },
+                    }));
+                }
+            }
+        }
         Ok(Response::StateChanges(changes))
     }
 
@@ -218,12 +234,15 @@ impl Cloud {
 
     pub(super) fn begin_start(&mut self, now: Timestamp, id: &str) -> Option<StateChange> {
         let ends_at = later(now, self.config.delays.pending_to_running);
+        let launch_time = self.shown_launch_time(now);
+        let host_id = self.host_to_start_on(id).ok().flatten();
         let instance = self.instances.get_mut(id)?;
         let previous = instance.state;
         if previous == InstanceState::Stopped {
             instance.state_reason = None;
             instance.transition_reason = String::new();
-            instance.launch_time = now;
+            instance.launch_time = launch_time;
+            instance.host_id = host_id;
             // A start lands on another host, so whatever was impaired is left behind.
             instance.impairment = None;
             enter(instance, InstanceState::Pending, ends_at);
@@ -256,9 +275,11 @@ impl Cloud {
     pub(super) fn check_startable(&self, instance: &Instance) -> Result<(), Ec2Error> {
         match instance.state {
             InstanceState::Running | InstanceState::Pending => Ok(()),
-            InstanceState::Stopped => self
-                .check_capacity(&instance.instance_type, &instance.availability_zone, 1)
-                .map(|_| ()),
+            InstanceState::Stopped => {
+                self.host_to_start_on(&instance.id)?;
+                self.check_capacity(&instance.instance_type, &instance.availability_zone, 1)?;
+                Ok(())
+            }
             InstanceState::Stopping | InstanceState::ShuttingDown | InstanceState::Terminated => {
                 Err(incorrect_state(instance, "started"))
             }
@@ -281,6 +302,13 @@ impl Cloud {
             return;
         }
         instance.transition_due = None;
+        if instance.state == InstanceState::Pending && self.dies_at_launch(at, id) {
+            self.touch();
+            return;
+        }
+        let Some(instance) = self.instances.get_mut(id) else {
+            return;
+        };
         match instance.state {
             InstanceState::Pending => {
                 instance.state = InstanceState::Running;
@@ -293,6 +321,9 @@ impl Cloud {
                 for interface in &mut instance.interfaces {
                     interface.public_address = None;
                 }
+                if instance.affinity() != Some("host") {
+                    instance.host_id = None;
+                }
             }
             InstanceState::ShuttingDown => self.terminated(at, id),
             InstanceState::Running | InstanceState::Stopped | InstanceState::Terminated => {}
@@ -300,7 +331,7 @@ impl Cloud {
         self.touch();
     }
 
-    fn terminated(&mut self, at: Timestamp, id: &str) {
+    pub(super) fn terminated(&mut self, at: Timestamp, id: &str) {
         let fades_at = later(at, self.config.delays.terminated_visible);
         let Some(instance) = self.instances.get_mut(id) else {
             return;
@@ -328,6 +359,10 @@ impl Cloud {
             entry.instance_ended(at, id);
         }
         self.set_timer(fades_at, id, Timer::Fades);
+        if self.is_balanced(id) {
+            let forgotten_at = later(at, self.config.delays.terminated_target_remembered);
+            self.set_timer(forgotten_at, id, Timer::TargetsForgotten);
+        }
     }
 
     pub(super) fn fades(&mut self, id: &str) {
@@ -372,6 +407,17 @@ impl Cloud {
             }
             None => {}
         }
+    }
+}
+
+/// Refuses ids that are no instance's.
+pub(super) fn check_instance_ids(ids: &[String]) -> Result<(), Ec2Error> {
+    match ids.iter().find(|id| !is_resource_id(id, "i")) {
+        None => Ok(()),
+        Some(id) => Err(Ec2Error::new(
+            "InvalidInstanceID.Malformed",
+            format!("Invalid id: \"{id}\" (expecting \"i-...\")"),
+        )),
     }
 }
 

@@ -42,6 +42,11 @@ impl Randomness {
         if bound == 0 { 0 } else { self.ids.next_u64() % bound }
     }
 
+    /// Returns a number for a fault, without moving the ids of later launches.
+    pub fn fault_below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.faults.next_u64() % bound }
+    }
+
     /// Returns whether a fault of this probability strikes now.
     pub fn strikes(&mut self, probability: f64) -> bool {
         if probability >= 1.0 {

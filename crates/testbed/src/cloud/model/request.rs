@@ -1,4 +1,4 @@
-//! What can be asked of the cloud? One struct for each EC2 action, without any wire format.
+//! What can be asked of the cloud? One struct for each action, without any wire format.
 //!
 //! Serialised, they have the names that boto3 and the AWS documentation use; the ledger shows them so.
 
@@ -7,7 +7,18 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-pub use super::launch_request::*;
+pub use super::{
+    elb::{
+        ClassicInstance, ClassicInstances, ClassicListener, ClassicName, CreateClassicLoadBalancer,
+        DescribeClassicLoadBalancers, ElbRequest,
+    },
+    elbv2::{
+        CreateListener, CreateLoadBalancer, CreateTargetGroup, DescribeLoadBalancers,
+        DescribeTargetGroups, Elbv2Request, LoadBalancerArn, TargetDescription, TargetGroupArn,
+        Targets,
+    },
+    launch_request::*,
+};
 
 /// One call of one action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,6 +42,23 @@ pub enum Request {
     DescribeSecurityGroups(DescribeResources),
     DescribeImages(DescribeResources),
     DescribeInstanceTypes(DescribeResources),
+    ModifyInstanceMaintenanceOptions(ModifyInstanceMaintenanceOptions),
+    AllocateHosts(AllocateHosts),
+    DescribeHosts(DescribeHosts),
+    ReleaseHosts(ReleaseHosts),
+    Elb(ElbRequest),
+    Elbv2(Elbv2Request),
+}
+
+/// The services that share the endpoint. Their actions carry a prefix where the names of EC2's do
+/// not, since two of them have a CreateLoadBalancer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    Ec2,
+    /// Classic load balancers.
+    Elb,
+    /// Network and application load balancers.
+    Elbv2,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -134,6 +162,60 @@ pub struct ModifyInstanceEventStartTime {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
+pub struct ModifyInstanceMaintenanceOptions {
+    pub instance_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_recovery: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboot_migration: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AllocateHosts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_family: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub availability_zone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub availability_zone_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_placement: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_recovery: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_maintenance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_token: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag_specifications: Vec<TagSpecification>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DescribeHosts {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host_ids: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<Filter>,
+    #[serde(flatten)]
+    pub page: Page,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ReleaseHosts {
+    pub host_ids: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
 pub struct DescribeRegions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub region_names: Vec<String>,
@@ -199,11 +281,36 @@ impl Request {
             Self::DescribeSecurityGroups(_) => "DescribeSecurityGroups",
             Self::DescribeImages(_) => "DescribeImages",
             Self::DescribeInstanceTypes(_) => "DescribeInstanceTypes",
+            Self::ModifyInstanceMaintenanceOptions(_) => "ModifyInstanceMaintenanceOptions",
+            Self::AllocateHosts(_) => "AllocateHosts",
+            Self::DescribeHosts(_) => "DescribeHosts",
+            Self::ReleaseHosts(_) => "ReleaseHosts",
+            Self::Elb(request) => request.action(),
+            Self::Elbv2(request) => request.action(),
         }
+    }
+
+    pub fn service(&self) -> Service {
+        match self {
+            Self::Elb(_) => Service::Elb,
+            Self::Elbv2(_) => Service::Elbv2,
+            _ => Service::Ec2,
+        }
+    }
+
+    /// Returns whether the call can change anything.
+    pub fn is_mutating(&self) -> bool {
+        !self.service().wire_action(self.action()).starts_with("Describe")
     }
 
     pub fn is_dry_run(&self) -> bool {
         match self {
+            Self::AllocateHosts(_)
+            | Self::DescribeHosts(_)
+            | Self::ReleaseHosts(_)
+            | Self::Elb(_)
+            | Self::Elbv2(_) => false,
+            Self::ModifyInstanceMaintenanceOptions(request) => request.dry_run,
             Self::RunInstances(request) => request.dry_run,
             Self::DescribeInstances(request) => request.dry_run,
             Self::DescribeInstanceStatus(request) => request.dry_run,
@@ -223,6 +330,30 @@ impl Request {
             | Self::DescribeImages(request)
             | Self::DescribeInstanceTypes(request) => request.dry_run,
         }
+    }
+}
+
+impl Service {
+    /// Returns whose action it is, by the name that the ledger has.
+    pub fn of_action(action: &str) -> Self {
+        match action.split_once(':') {
+            Some(("elb", _)) => Self::Elb,
+            Some(("elbv2", _)) => Self::Elbv2,
+            Some(_) | None => Self::Ec2,
+        }
+    }
+
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Ec2 => "",
+            Self::Elb => "elb:",
+            Self::Elbv2 => "elbv2:",
+        }
+    }
+
+    /// Returns an action's name as it stands on the wire.
+    pub fn wire_action(self, action: &str) -> &str {
+        action.strip_prefix(self.prefix()).unwrap_or(action)
     }
 }
 

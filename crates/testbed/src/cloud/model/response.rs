@@ -4,8 +4,11 @@ use serde::Serialize;
 
 use super::{
     catalog::InstanceType,
+    elb::ElbResponse,
+    elbv2::Elbv2Response,
     error::Ec2Error,
     events::ScheduledEvent,
+    hosts::{HostDescription, UnreleasedHost},
     instance::{Instance, InstanceState},
     world::{DhcpOptions, Image, Region, SecurityGroup, Subnet, Vpc, Zone},
 };
@@ -30,6 +33,19 @@ pub enum Response {
     SecurityGroups(Paged<SecurityGroup>),
     Images(Paged<Image>),
     InstanceTypes(Paged<InstanceType>),
+    MaintenanceOptions {
+        instance_id: String,
+        auto_recovery: String,
+        reboot_migration: String,
+    },
+    HostsAllocated(Vec<String>),
+    Hosts(Paged<HostDescription>),
+    HostsReleased {
+        successful: Vec<String>,
+        unsuccessful: Vec<UnreleasedHost>,
+    },
+    Elb(ElbResponse),
+    Elbv2(Elbv2Response),
 }
 
 /// What becomes of one call: the answer, and whether and when it reaches the caller.
@@ -46,6 +62,8 @@ pub struct Delivery {
     pub after: SignedDuration,
     /// The connection ends without an answer, though the call may have had its effect.
     pub lost: bool,
+    /// The breakpoint that holds the connection open until it is removed.
+    pub held: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +108,7 @@ pub struct StatusCheck {
 }
 
 impl Delivery {
-    pub const AT_ONCE: Self = Self { after: SignedDuration::ZERO, lost: false };
+    pub const AT_ONCE: Self = Self { after: SignedDuration::ZERO, lost: false, held: None };
 }
 
 impl Response {
@@ -103,7 +121,15 @@ impl Response {
             Self::StateChanges(changes) => {
                 changes.iter().map(|change| change.instance_id.clone()).collect()
             }
-            Self::Instances(_)
+            Self::MaintenanceOptions { instance_id, .. } => vec![instance_id.clone()],
+            Self::Elb(ElbResponse::Instances { changed, .. })
+            | Self::Elbv2(Elbv2Response::Done { changed }) => changed.clone(),
+            Self::Elb(_)
+            | Self::Elbv2(_)
+            | Self::HostsAllocated(_)
+            | Self::Hosts(_)
+            | Self::HostsReleased { .. }
+            | Self::Instances(_)
             | Self::InstanceStatuses(_)
             | Self::Done
             | Self::EventMoved(_)

@@ -129,6 +129,7 @@ impl Cloud {
                 "dopt" => ("InvalidDhcpOptionID", true),
                 "ami" => ("InvalidAMIID", true),
                 "sir" => ("InvalidSpotInstanceRequestID", true),
+                "h" => ("InvalidHostID", true),
                 _ => ("InvalidID", false),
             };
             if !known || !is_resource_id(id, kind) {
@@ -148,6 +149,9 @@ impl Cloud {
         if let Some(instance) = self.instances.get(id) {
             return Some(&instance.tags);
         }
+        if let Some(host) = self.hosts.get(id) {
+            return Some(&host.tags);
+        }
         if let Some(tags) = self.world.tags_of(id) {
             return Some(tags);
         }
@@ -157,6 +161,9 @@ impl Cloud {
     fn tags_of_mut(&mut self, id: &str) -> Option<&mut Tags> {
         if self.instances.contains_key(id) {
             return self.instances.get_mut(id).map(|instance| &mut instance.tags);
+        }
+        if self.hosts.contains_key(id) {
+            return self.hosts.get_mut(id).map(|host| &mut host.tags);
         }
         if self.world.tags_of(id).is_some() {
             return self.world.tags_of_mut(id);

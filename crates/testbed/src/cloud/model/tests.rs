@@ -1,11 +1,17 @@
 //! Does the model behave as EC2 does? Tables and properties, by question.
 
+mod authorization;
+mod breakpoints;
 mod describing;
 mod events;
+mod fates;
 mod faults;
+mod hosts;
 mod launching;
 mod lifecycle;
+mod load_balancers;
 mod properties;
+mod reads;
 
 use super::*;
 

@@ -23,6 +23,8 @@ enum Bucket {
     CreateTags,
     ResourcesStarted,
     ResourcesEnded,
+    Elb,
+    Elbv2,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +45,8 @@ impl Bucket {
             Self::CreateTags => (100.0, 10.0),
             Self::ResourcesStarted => (1000.0, 2.0),
             Self::ResourcesEnded => (1000.0, 20.0),
+            // "Request throttling for the ELB API": each API version has buckets of its own.
+            Self::Elb | Self::Elbv2 => (40.0, 10.0),
         }
     }
 }
@@ -102,6 +106,9 @@ fn costs(request: &Request) -> Vec<(Bucket, f64)> {
         Request::CreateTags(_) => vec![(Bucket::CreateTags, 1.0)],
         Request::RebootInstances(_)
         | Request::DeleteTags(_)
+        | Request::AllocateHosts(_)
+        | Request::ReleaseHosts(_)
+        | Request::ModifyInstanceMaintenanceOptions(_)
         | Request::ModifyInstanceEventStartTime(_) => vec![(Bucket::Mutating, 1.0)],
         Request::DescribeInstances(request) => {
             described(!request.instance_ids.is_empty(), !request.filters.is_empty(), &request.page)
@@ -109,6 +116,11 @@ fn costs(request: &Request) -> Vec<(Bucket, f64)> {
         Request::DescribeInstanceStatus(request) => {
             described(!request.instance_ids.is_empty(), !request.filters.is_empty(), &request.page)
         }
+        Request::DescribeHosts(request) => {
+            described(!request.host_ids.is_empty(), !request.filters.is_empty(), &request.page)
+        }
+        Request::Elb(_) => vec![(Bucket::Elb, 1.0)],
+        Request::Elbv2(_) => vec![(Bucket::Elbv2, 1.0)],
         Request::DescribeVpcs(request)
         | Request::DescribeDhcpOptions(request)
         | Request::DescribeSubnets(request)

@@ -36,6 +36,9 @@ pub struct WorldIds {
     pub private_subnets: BTreeMap<String, String>,
     /// Subnet ids by zone; instances in them get a public address unless they decline it.
     pub public_subnets: BTreeMap<String, String>,
+    /// A zone in a carrier's network, which is none of the availability zones, and its subnet.
+    pub wavelength_zone: String,
+    pub wavelength_subnet: String,
     pub default_security_group: String,
     pub worker_security_group: String,
     pub master_security_group: String,
@@ -57,6 +60,14 @@ pub struct Zone {
     pub name: String,
     pub id: String,
     pub region: String,
+    pub kind: ZoneKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneKind {
+    Availability,
+    /// A zone in a carrier's network, where instances have carrier addresses and no public ones.
+    Wavelength,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,6 +246,7 @@ impl Builder<'_> {
                 name: format!("{}{letter}", config.region),
                 id: zone_id(&config.region, number),
                 region: config.region.clone(),
+                kind: ZoneKind::Availability,
             })
             .collect();
         let dhcp_options = self.dhcp_options();
@@ -260,9 +272,21 @@ impl Builder<'_> {
             master_instance_profile: format!("{infrastructure}-master-profile"),
             ..WorldIds::default()
         };
-        let subnets = self.subnets(&zones, &vpc, &mut ids);
+        let mut subnets = self.subnets(&zones, &vpc, &mut ids);
         let security_groups = self.security_groups(&vpc, &mut ids);
         let images = self.images(&mut ids);
+        let mut zones = zones;
+        let wavelength = Zone {
+            name: format!("{}-wl1-bos-wlz-1", config.region),
+            id: format!("{}-wl1-bos-wlz1", zone_prefix(&config.region)),
+            region: config.region.clone(),
+            kind: ZoneKind::Wavelength,
+        };
+        ids.wavelength_zone.clone_from(&wavelength.name);
+        let subnet = self.subnet(&wavelength, &vpc, "wavelength", false, 6);
+        ids.wavelength_subnet.clone_from(&subnet.id);
+        subnets.insert(subnet.id.clone(), subnet);
+        zones.push(wavelength);
         World {
             region: config.region.clone(),
             zones,
@@ -301,38 +325,39 @@ impl Builder<'_> {
         ids: &mut WorldIds,
     ) -> BTreeMap<String, Subnet> {
         let mut subnets = BTreeMap::new();
-        let mut third_octet = 0_u8;
         let mut network = 0_u8;
         for public in [false, true] {
             for zone in zones {
                 let kind = if public { "public" } else { "private" };
-                let name = format!("{}-{kind}-{}", self.config.infrastructure_name, zone.name);
-                let id = self.randomness.resource_id("subnet");
+                let subnet = self.subnet(zone, vpc, kind, public, network);
                 let by_zone =
                     if public { &mut ids.public_subnets } else { &mut ids.private_subnets };
-                by_zone.insert(zone.name.clone(), id.clone());
-                let subnet = Subnet {
-                    id: id.clone(),
-                    owner_id: self.config.account_id.clone(),
-                    region: self.config.region.clone(),
-                    vpc_id: vpc.id.clone(),
-                    zone: zone.name.clone(),
-                    zone_id: zone.id.clone(),
-                    base: Ipv4Addr::new(10, 0, third_octet, 0),
-                    prefix_length: SUBNET_PREFIX_LENGTH,
-                    ipv6_cidr: format!("2600:1f18:1000:10{network:02x}::/64"),
-                    public,
-                    tags: self.tags(&name),
-                    used: std::collections::BTreeSet::new(),
-                    cursor: RESERVED_AT_START,
-                };
-                subnets.insert(id, subnet);
-                // A /20 spans 16 values of the third octet; six subnets fit the VPC's /16.
-                third_octet = third_octet.saturating_add(16);
+                by_zone.insert(zone.name.clone(), subnet.id.clone());
+                subnets.insert(subnet.id.clone(), subnet);
                 network = network.saturating_add(1);
             }
         }
         subnets
+    }
+
+    fn subnet(&mut self, zone: &Zone, vpc: &Vpc, kind: &str, public: bool, network: u8) -> Subnet {
+        let name = format!("{}-{kind}-{}", self.config.infrastructure_name, zone.name);
+        Subnet {
+            id: self.randomness.resource_id("subnet"),
+            owner_id: self.config.account_id.clone(),
+            region: self.config.region.clone(),
+            vpc_id: vpc.id.clone(),
+            zone: zone.name.clone(),
+            zone_id: zone.id.clone(),
+            // A /20 spans 16 values of the third octet; sixteen subnets fit the VPC's /16.
+            base: Ipv4Addr::new(10, 0, network.saturating_mul(16), 0),
+            prefix_length: SUBNET_PREFIX_LENGTH,
+            ipv6_cidr: format!("2600:1f18:1000:10{network:02x}::/64"),
+            public,
+            tags: self.tags(&name),
+            used: std::collections::BTreeSet::new(),
+            cursor: RESERVED_AT_START,
+        }
     }
 
     fn security_groups(
@@ -392,11 +417,15 @@ impl Builder<'_> {
 
 /// Returns a zone id in EC2's form, for example `use1-az1` for the first zone of us-east-1.
 fn zone_id(region: &str, number: u32) -> String {
+    format!("{}-az{number}", zone_prefix(region))
+}
+
+fn zone_prefix(region: &str) -> String {
     let mut parts = region.split('-');
     let area = parts.next().unwrap_or_default();
     let direction: String = parts.next().map(abbreviated_direction).unwrap_or_default();
     let index = parts.next().unwrap_or("1");
-    format!("{area}{direction}{index}-az{number}")
+    format!("{area}{direction}{index}")
 }
 
 fn abbreviated_direction(direction: &str) -> String {

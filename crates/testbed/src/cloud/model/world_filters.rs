@@ -3,7 +3,7 @@
 use super::{
     filter::Filterable,
     tags::Tags,
-    world::{DhcpOptions, Image, Region, SecurityGroup, Subnet, Vpc, Zone},
+    world::{DhcpOptions, Image, Region, SecurityGroup, Subnet, Vpc, Zone, ZoneKind},
 };
 
 /// The regions that DescribeRegions knows; only the configured one has resources.
@@ -69,11 +69,35 @@ impl Filterable for Zone {
         match name {
             "zone-name" => vec![self.name.clone()],
             "zone-id" => vec![self.id.clone()],
-            "region-name" | "group-name" => vec![self.region.clone()],
+            "region-name" => vec![self.region.clone()],
+            "group-name" => vec![self.group_name()],
             "state" => vec!["available".into()],
-            "zone-type" => vec!["availability-zone".into()],
-            "opt-in-status" => vec!["opt-in-not-required".into()],
+            "zone-type" => vec![self.type_name().into()],
+            "opt-in-status" => vec![self.opt_in_status().into()],
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Zone {
+    pub fn type_name(&self) -> &'static str {
+        match self.kind {
+            ZoneKind::Availability => "availability-zone",
+            ZoneKind::Wavelength => "wavelength-zone",
+        }
+    }
+
+    pub fn group_name(&self) -> String {
+        match self.kind {
+            ZoneKind::Availability => format!("{}-zg-1", self.region),
+            ZoneKind::Wavelength => format!("{}-wl1", self.region),
+        }
+    }
+
+    pub fn opt_in_status(&self) -> &'static str {
+        match self.kind {
+            ZoneKind::Availability => "opt-in-not-required",
+            ZoneKind::Wavelength => "opted-in",
         }
     }
 }

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::CloudHandle;
 use crate::cloud::model::{
-    ChangedBy, ConsoleError, EventPatch, Faults, Impair, InstanceFacts, LedgerQuery, LedgerView,
-    NewEvent, SpotNoticeRequest, StateChange, WorldIds,
+    Breakpoint, ChangedBy, ConsoleError, EventPatch, Faults, HideRequest, HostDescription, Impair,
+    InstanceFacts, LedgerQuery, LedgerView, LoadBalancerFacts, NewBreakpoint, NewEvent,
+    SpotNoticeRequest, StateChange, WorldIds,
 };
 
 pub(super) fn router(handle: CloudHandle) -> Router {
@@ -25,6 +26,10 @@ pub(super) fn router(handle: CloudHandle) -> Router {
         .route("/events/{id}", patch(patch_event))
         .route("/events/{id}", delete(delete_event))
         .route("/faults", get(faults).post(add_faults).delete(clear_faults))
+        .route("/breakpoints", get(breakpoints).post(add_breakpoint).delete(clear_breakpoints))
+        .route("/breakpoints/{id}", delete(remove_breakpoint))
+        .route("/load-balancers", get(load_balancers))
+        .route("/hosts", get(hosts))
         .route("/ledger", get(ledger))
         .route("/world", get(world))
         .fallback(no_such_path)
@@ -76,6 +81,15 @@ async fn act_on_instance(
             let impairment = handle.impair(&id, &read::<Impair>(&body)?)?;
             json!({ "instanceId": id, "impairment": impairment })
         }
+        "vanish" => changed(&handle.vanish(&id)?),
+        "hide" => {
+            handle.hide(&id, &read::<HideRequest>(&body)?)?;
+            json!({ "instanceId": id, "hidden": true })
+        }
+        "show" => {
+            handle.show(&id)?;
+            json!({ "instanceId": id, "hidden": false })
+        }
         "spot-notice" => {
             let notice = handle.spot_notice(&id, &read::<SpotNoticeRequest>(&body)?)?;
             json!({ "instanceId": id, "spotNotice": notice })
@@ -84,7 +98,8 @@ async fn act_on_instance(
             return Err(Refusal {
                 status: StatusCode::NOT_FOUND,
                 message: format!(
-                    "{other} is not one of stop, start, reboot, terminate, impair, spot-notice"
+                    "{other} is not one of stop, start, reboot, terminate, impair, hide, show, \
+                     vanish, spot-notice"
                 ),
             });
         }
@@ -139,9 +154,67 @@ async fn add_faults(
     Ok(Json(handle.add_faults(read_required::<Faults>(&body)?)?))
 }
 
-async fn clear_faults(State(handle): State<CloudHandle>) -> StatusCode {
-    handle.clear_faults();
+/// Clears all faults, or with `?kind=denied` those of one kind.
+async fn clear_faults(
+    State(handle): State<CloudHandle>,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, Refusal> {
+    let query = query.unwrap_or_default();
+    let mut kinds = Vec::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        if name != "kind" {
+            return Err(Refusal {
+                status: StatusCode::BAD_REQUEST,
+                message: format!("{name} is not kind"),
+            });
+        }
+        kinds.push(value.into_owned());
+    }
+    if kinds.is_empty() {
+        handle.clear_faults();
+    }
+    for kind in kinds {
+        handle.clear_fault_kind(&kind)?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn breakpoints(State(handle): State<CloudHandle>) -> Json<Vec<Breakpoint>> {
+    Json(handle.breakpoints())
+}
+
+async fn add_breakpoint(
+    State(handle): State<CloudHandle>,
+    body: Bytes,
+) -> Result<impl IntoResponse, Refusal> {
+    let added = handle.add_breakpoint(read_required::<NewBreakpoint>(&body)?)?;
+    let standing = handle.breakpoints().into_iter().find(|standing| standing.id == added.id());
+    Ok((StatusCode::CREATED, Json(standing)))
+}
+
+async fn clear_breakpoints(State(handle): State<CloudHandle>) -> StatusCode {
+    handle.clear_breakpoints();
     StatusCode::NO_CONTENT
+}
+
+async fn remove_breakpoint(
+    State(handle): State<CloudHandle>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let number = id.parse().map_err(|_| Refusal {
+        status: StatusCode::NOT_FOUND,
+        message: format!("breakpoint {id} does not exist"),
+    })?;
+    handle.remove_breakpoint(number)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn load_balancers(State(handle): State<CloudHandle>) -> Json<LoadBalancerFacts> {
+    Json(handle.load_balancers())
+}
+
+async fn hosts(State(handle): State<CloudHandle>) -> Json<Vec<HostDescription>> {
+    Json(handle.hosts())
 }
 
 async fn ledger(
@@ -182,7 +255,8 @@ async fn no_such_path() -> Refusal {
     Refusal {
         status: StatusCode::NOT_FOUND,
         message: "no such path; there are /instances, /instances/{id}/{verb}, /events, \
-                  /events/{id}, /faults, /ledger and /world"
+                  /events/{id}, /faults, /breakpoints, /breakpoints/{id}, /load-balancers, /hosts, \
+                  /ledger and /world"
             .into(),
     }
 }

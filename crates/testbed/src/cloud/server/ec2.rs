@@ -1,4 +1,5 @@
-//! What happens to one HTTP request for EC2? Query protocol in, XML out, late or never if so decided.
+//! What happens to one HTTP request for EC2 or a load balancing service? Query protocol in, XML out,
+//! late or never if so decided.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,7 +16,7 @@ use super::{
     requests::read_request,
     responses::{error_document, response_document},
 };
-use crate::cloud::model::{Caller, Ec2Error, Outcome, UserData};
+use crate::cloud::model::{Caller, Ec2Error, Outcome, Service, UserData};
 
 /// User data is at most 16 KiB and tags are small; more than this is no EC2 request.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -48,28 +49,48 @@ pub(super) async fn answer(
     let caller = caller_of(&parts.headers, &pairs);
     let outcome = match readable {
         Ok(()) => call(handle, &caller, pairs),
-        Err(error) => ("".into(), handle.reject(&caller, "", BTreeMap::new(), error)),
+        Err(error) => {
+            let outcome = handle.reject(&caller, "", BTreeMap::new(), error);
+            Answer { service: Service::Ec2, action: String::new(), outcome }
+        }
     };
-    deliver(outcome).await
+    deliver(handle, outcome).await
 }
 
-fn call(
-    handle: &CloudHandle,
-    caller: &Caller,
-    mut pairs: Vec<(String, String)>,
-) -> (String, Outcome) {
+/// An outcome, and for whom it is to be written.
+struct Answer {
+    service: Service,
+    /// As it stands on the wire.
+    action: String,
+    outcome: Outcome,
+}
+
+fn call(handle: &CloudHandle, caller: &Caller, mut pairs: Vec<(String, String)>) -> Answer {
     // What belongs to the signature of a presigned request is no parameter of the action.
     pairs.retain(|(name, _)| !is_signature_part(name));
-    let action = pairs
-        .iter()
-        .find(|(name, _)| name == "Action")
-        .map(|(_, action)| action.clone())
-        .unwrap_or_default();
-    let outcome = match read_request(&action, pairs.clone()) {
-        Ok(request) => handle.call(caller, request),
-        Err(error) => handle.reject(caller, &action, without_secrets(pairs), error),
+    let value = |wanted: &str| {
+        let found = pairs.iter().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value.clone()).unwrap_or_default()
     };
-    (action, outcome)
+    let action = value("Action");
+    let service = service_of(&value("Version"));
+    let outcome = match read_request(service, &action, pairs.clone()) {
+        Ok(request) => handle.call(caller, request),
+        Err(error) => {
+            let name = format!("{}{action}", service.prefix());
+            handle.reject(caller, &name, without_secrets(pairs), error)
+        }
+    };
+    Answer { service, action, outcome }
+}
+
+/// The services share one endpoint; the version of the API tells which is meant.
+fn service_of(version: &str) -> Service {
+    match version {
+        "2012-06-01" => Service::Elb,
+        "2015-12-01" => Service::Elbv2,
+        _ => Service::Ec2,
+    }
 }
 
 fn without_secrets(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
@@ -85,7 +106,13 @@ fn without_secrets(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
         .collect()
 }
 
-async fn deliver((action, outcome): (String, Outcome)) -> Result<Response<Body>, AnswerLost> {
+async fn deliver(handle: &CloudHandle, answer: Answer) -> Result<Response<Body>, AnswerLost> {
+    let Answer { service, action, outcome } = answer;
+    if let Some(breakpoint) = outcome.delivery.held {
+        // Ends when the breakpoint is removed; hyper drops it when the client goes away before.
+        handle.breakpoint_removed(breakpoint).await;
+        return Err(AnswerLost);
+    }
     let wait = Duration::try_from(outcome.delivery.after).unwrap_or(Duration::ZERO);
     if !wait.is_zero() {
         tokio::time::sleep(wait).await;
@@ -94,8 +121,8 @@ async fn deliver((action, outcome): (String, Outcome)) -> Result<Response<Body>,
         return Err(AnswerLost);
     }
     let (status, document) = match &outcome.result {
-        Ok(response) => (200, response_document(&action, &outcome.request_id, response)),
-        Err(error) => (error.status, error_document(&outcome.request_id, error)),
+        Ok(response) => (200, response_document(service, &action, &outcome.request_id, response)),
+        Err(error) => (error.status, error_document(service, &outcome.request_id, error)),
     };
     let mut response = Response::new(Body::from(document));
     *response.status_mut() =

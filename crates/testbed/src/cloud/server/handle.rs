@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 
 use crate::cloud::model::{
-    Caller, ChangedBy, Cloud, ConsoleError, Ec2Error, EventPatch, Faults, Impair, Impairment,
-    InstanceFacts, LedgerQuery, LedgerView, NewEvent, Outcome, Request, ScheduledEvent, SpotNotice,
+    Breakpoint, Caller, ChangedBy, Cloud, ConsoleError, Ec2Error, EventPatch, Faults, HeldCall,
+    HideRequest, HostDescription, Impair, Impairment, InstanceFacts, LedgerQuery, LedgerView,
+    LoadBalancerFacts, NewBreakpoint, NewEvent, Outcome, Request, ScheduledEvent, SpotNotice,
     SpotNoticeRequest, StateChange, WorldIds,
 };
 
@@ -26,16 +27,48 @@ struct Shared {
     cloud: Mutex<Cloud>,
     /// The model's revision; kubelets wait on it.
     revision: watch::Sender<u64>,
+    /// Changes when a breakpoint is set, hit or removed; held connections wait on it.
+    breakpoints: watch::Sender<u64>,
     /// Wakes the task that waits for the next transition, since a call may have set an earlier one.
     changed: Notify,
+}
+
+/// One breakpoint of a running cloud.
+#[derive(Debug, Clone)]
+pub struct BreakpointHandle {
+    cloud: CloudHandle,
+    id: u64,
+}
+
+impl BreakpointHandle {
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Waits until the breakpoint holds a call; an error when it is removed before.
+    pub async fn wait_until_hit(&self) -> Result<HeldCall, ConsoleError> {
+        let id = self.id;
+        self.cloud
+            .breakpoint_is(|cloud| match cloud.breakpoint(id) {
+                None => Some(Err(ConsoleError::NotFound(format!("breakpoint {id} was removed")))),
+                Some(breakpoint) => breakpoint.call.clone().map(Ok),
+            })
+            .await
+    }
+
+    /// Removes it; the held connection ends without an answer.
+    pub fn remove(&self) -> Result<(), ConsoleError> {
+        self.cloud.remove_breakpoint(self.id)
+    }
 }
 
 impl CloudHandle {
     pub(super) fn new(cloud: Cloud) -> Self {
         let (revision, _) = watch::channel(cloud.revision());
-        Self {
-            shared: Arc::new(Shared { cloud: Mutex::new(cloud), revision, changed: Notify::new() }),
-        }
+        let (breakpoints, _) = watch::channel(cloud.breakpoint_revision());
+        let shared =
+            Shared { cloud: Mutex::new(cloud), revision, breakpoints, changed: Notify::new() };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns a receiver that changes whenever an instance, its tags or its events do.
@@ -115,7 +148,74 @@ impl CloudHandle {
     }
 
     pub fn add_faults(&self, faults: Faults) -> Result<Faults, ConsoleError> {
-        self.with(|cloud, _| cloud.add_faults(faults).cloned())
+        self.with(|cloud, now| cloud.add_faults(now, faults).cloned())
+    }
+
+    /// Clears the faults of one kind, named as in their JSON form, such as `denied`.
+    pub fn clear_fault_kind(&self, kind: &str) -> Result<(), ConsoleError> {
+        self.with(|cloud, _| cloud.clear_fault_kind(kind))
+    }
+
+    /// Leaves an instance out of every read, for a while or until it is shown again.
+    pub fn hide(&self, id: &str, request: &HideRequest) -> Result<(), ConsoleError> {
+        self.with(|cloud, now| cloud.console_hide(now, id, request))
+    }
+
+    pub fn show(&self, id: &str) -> Result<(), ConsoleError> {
+        self.with(|cloud, now| cloud.console_show(now, id))
+    }
+
+    /// Takes an instance away for good, as an hour after its termination.
+    pub fn vanish(&self, id: &str) -> Result<StateChange, ConsoleError> {
+        self.with(|cloud, now| cloud.console_vanish(now, id))
+    }
+
+    pub fn load_balancers(&self) -> LoadBalancerFacts {
+        self.with(|cloud, now| {
+            cloud.advance(now);
+            cloud.load_balancer_facts(now)
+        })
+    }
+
+    pub fn hosts(&self) -> Vec<HostDescription> {
+        self.with(|cloud, now| {
+            cloud.advance(now);
+            cloud.hosts()
+        })
+    }
+
+    /// Sets a breakpoint; it stands until it is removed, whatever becomes of the handle.
+    pub fn add_breakpoint(&self, wanted: NewBreakpoint) -> Result<BreakpointHandle, ConsoleError> {
+        let breakpoint = self.with(|cloud, _| cloud.add_breakpoint(wanted))?;
+        Ok(BreakpointHandle { cloud: self.clone(), id: breakpoint.id })
+    }
+
+    pub fn breakpoints(&self) -> Vec<Breakpoint> {
+        self.with(|cloud, _| cloud.breakpoints().to_vec())
+    }
+
+    pub fn remove_breakpoint(&self, id: u64) -> Result<(), ConsoleError> {
+        self.with(|cloud, _| cloud.remove_breakpoint(id))
+    }
+
+    pub fn clear_breakpoints(&self) {
+        self.with(|cloud, _| cloud.clear_breakpoints());
+    }
+
+    pub(super) async fn breakpoint_removed(&self, id: u64) {
+        self.breakpoint_is(|cloud| cloud.breakpoint(id).is_none().then_some(())).await;
+    }
+
+    /// Waits until something is so about the breakpoints, and returns it.
+    async fn breakpoint_is<T>(&self, wanted: impl Fn(&Cloud) -> Option<T>) -> T {
+        let mut changes = self.shared.breakpoints.subscribe();
+        loop {
+            if let Some(found) = self.with(|cloud, _| wanted(cloud)) {
+                return found;
+            }
+            // The sender lives in what this handle holds, so the channel cannot close.
+            changes.changed().await.ok();
+        }
     }
 
     pub fn clear_faults(&self) {
@@ -154,16 +254,19 @@ impl CloudHandle {
 
     fn with<T>(&self, act: impl FnOnce(&mut Cloud, Timestamp) -> T) -> T {
         let mut cloud = self.lock();
-        let before = (cloud.revision(), cloud.next_transition());
+        let before = (cloud.revision(), cloud.next_transition(), cloud.breakpoint_revision());
         // The clock is read under the lock, so that the model's time never runs backwards.
         let result = act(&mut cloud, Timestamp::now());
-        let after = (cloud.revision(), cloud.next_transition());
+        let after = (cloud.revision(), cloud.next_transition(), cloud.breakpoint_revision());
         drop(cloud);
         if before.0 != after.0 {
             self.shared.revision.send_replace(after.0);
         }
         if before.1 != after.1 {
             self.shared.changed.notify_one();
+        }
+        if before.2 != after.2 {
+            self.shared.breakpoints.send_replace(after.2);
         }
         result
     }

@@ -131,7 +131,7 @@ fn part<T>(
     Ok(Some(value))
 }
 
-fn items<T>(
+pub(super) fn items<T>(
     parameters: &mut Parameters,
     name: &str,
     read: impl Fn(&mut Parameters) -> Result<T, Ec2Error>,
@@ -202,7 +202,7 @@ fn block_device(item: &mut Parameters) -> Result<BlockDeviceMapping, Ec2Error> {
     })
 }
 
-fn tag_specification(item: &mut Parameters) -> Result<TagSpecification, Ec2Error> {
+pub(super) fn tag_specification(item: &mut Parameters) -> Result<TagSpecification, Ec2Error> {
     Ok(TagSpecification { resource_type: item.required_string("ResourceType")?, tags: tags(item)? })
 }
 

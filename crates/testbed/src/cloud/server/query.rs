@@ -125,14 +125,29 @@ impl Parameters {
     }
 
     pub fn strings(&mut self, name: &str) -> Result<Vec<String>, Ec2Error> {
-        self.list(name)?
-            .into_iter()
-            .map(|mut item| {
-                let value = item.value.take().ok_or_else(|| unknown(&item.path))?;
-                item.finish()?;
-                Ok(value)
-            })
-            .collect()
+        self.list(name)?.into_iter().map(Self::into_string).collect()
+    }
+
+    /// Returns the items of a list as the load balancing services write it: `Name.member.1`.
+    pub fn members(&mut self, name: &str) -> Result<Vec<Self>, Ec2Error> {
+        let Some(mut list) = self.parts.remove(name) else {
+            return Ok(Vec::new());
+        };
+        // An empty list comes as the bare name.
+        list.value = list.value.filter(|value| !value.is_empty());
+        let members = list.list("member")?;
+        list.finish()?;
+        Ok(members)
+    }
+
+    pub fn member_strings(&mut self, name: &str) -> Result<Vec<String>, Ec2Error> {
+        self.members(name)?.into_iter().map(Self::into_string).collect()
+    }
+
+    fn into_string(mut self) -> Result<String, Ec2Error> {
+        let value = self.value.take().ok_or_else(|| unknown(&self.path))?;
+        self.finish()?;
+        Ok(value)
     }
 
     /// Refuses whatever was not read.

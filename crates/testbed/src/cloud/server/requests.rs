@@ -1,51 +1,78 @@
 //! Which request do the parameters make? One reader for each action.
 
 use crate::cloud::model::{
-    CreateTags, DeleteTags, DescribeAvailabilityZones, DescribeInstanceStatus, DescribeInstances,
-    DescribeRegions, DescribeResources, Ec2Error, Filter, InstanceIds,
-    ModifyInstanceEventStartTime, Page, Request, Tag, TagKey,
+    AllocateHosts, CreateTags, DeleteTags, DescribeAvailabilityZones, DescribeHosts,
+    DescribeInstanceStatus, DescribeInstances, DescribeRegions, DescribeResources, Ec2Error,
+    Filter, InstanceIds, ModifyInstanceEventStartTime, ModifyInstanceMaintenanceOptions, Page,
+    ReleaseHosts, Request, Service, Tag, TagKey,
 };
 
-use super::{launch_request::read_run_instances, query::Parameters};
+use super::{
+    elb_requests::{read_elb_request, read_elbv2_request},
+    launch_request::{items, read_run_instances, tag_specification},
+    query::Parameters,
+};
 
-pub fn read_request(action: &str, pairs: Vec<(String, String)>) -> Result<Request, Ec2Error> {
+pub fn read_request(
+    service: Service,
+    action: &str,
+    pairs: Vec<(String, String)>,
+) -> Result<Request, Ec2Error> {
     let mut parameters = Parameters::from_pairs(pairs)?;
     parameters.string("Action");
     parameters.string("Version");
+    if action.is_empty() {
+        return Err(Ec2Error::new(
+            "MissingAction",
+            "The request is missing an action or a required parameter",
+        ));
+    }
+    let request = match service {
+        Service::Ec2 => read_ec2_request(action, &mut parameters)?,
+        Service::Elb => Request::Elb(read_elb_request(action, &mut parameters)?),
+        Service::Elbv2 => Request::Elbv2(read_elbv2_request(action, &mut parameters)?),
+    };
+    parameters.finish()?;
+    Ok(request)
+}
+
+/// Names an action that the service does not have.
+pub(super) fn unknown_action(action: &str) -> Ec2Error {
+    Ec2Error::new(
+        "InvalidAction",
+        format!("The action {action} is not valid for this web service."),
+    )
+}
+
+fn read_ec2_request(action: &str, parameters: &mut Parameters) -> Result<Request, Ec2Error> {
     let request = match action {
-        "" => {
-            return Err(Ec2Error::new(
-                "MissingAction",
-                "The request is missing an action or a required parameter",
-            ));
-        }
-        "RunInstances" => Request::RunInstances(read_run_instances(&mut parameters)?.into()),
+        "RunInstances" => Request::RunInstances(read_run_instances(parameters)?.into()),
         "DescribeInstances" => Request::DescribeInstances(DescribeInstances {
             instance_ids: parameters.strings("InstanceId")?,
-            filters: filters(&mut parameters)?,
-            page: page(&mut parameters)?,
-            dry_run: dry_run(&mut parameters)?,
+            filters: filters(parameters)?,
+            page: page(parameters)?,
+            dry_run: dry_run(parameters)?,
         }),
         "DescribeInstanceStatus" => Request::DescribeInstanceStatus(DescribeInstanceStatus {
             instance_ids: parameters.strings("InstanceId")?,
-            filters: filters(&mut parameters)?,
-            page: page(&mut parameters)?,
+            filters: filters(parameters)?,
+            page: page(parameters)?,
             include_all_instances: parameters.boolean("IncludeAllInstances")?.unwrap_or(false),
-            dry_run: dry_run(&mut parameters)?,
+            dry_run: dry_run(parameters)?,
         }),
-        "TerminateInstances" => Request::TerminateInstances(instance_ids(&mut parameters)?),
-        "StopInstances" => Request::StopInstances(instance_ids(&mut parameters)?),
-        "StartInstances" => Request::StartInstances(instance_ids(&mut parameters)?),
-        "RebootInstances" => Request::RebootInstances(instance_ids(&mut parameters)?),
+        "TerminateInstances" => Request::TerminateInstances(instance_ids(parameters)?),
+        "StopInstances" => Request::StopInstances(instance_ids(parameters)?),
+        "StartInstances" => Request::StartInstances(instance_ids(parameters)?),
+        "RebootInstances" => Request::RebootInstances(instance_ids(parameters)?),
         "CreateTags" => Request::CreateTags(CreateTags {
             resources: parameters.strings("ResourceId")?,
-            tags: tags(&mut parameters)?,
-            dry_run: dry_run(&mut parameters)?,
+            tags: tags(parameters)?,
+            dry_run: dry_run(parameters)?,
         }),
         "DeleteTags" => Request::DeleteTags(DeleteTags {
             resources: parameters.strings("ResourceId")?,
-            tags: tag_keys(&mut parameters)?,
-            dry_run: dry_run(&mut parameters)?,
+            tags: tag_keys(parameters)?,
+            dry_run: dry_run(parameters)?,
         }),
         "ModifyInstanceEventStartTime" => {
             Request::ModifyInstanceEventStartTime(ModifyInstanceEventStartTime {
@@ -54,14 +81,14 @@ pub fn read_request(action: &str, pairs: Vec<(String, String)>) -> Result<Reques
                 not_before: parameters
                     .timestamp("NotBefore")?
                     .ok_or_else(|| Ec2Error::missing_parameter("NotBefore"))?,
-                dry_run: dry_run(&mut parameters)?,
+                dry_run: dry_run(parameters)?,
             })
         }
         "DescribeRegions" => Request::DescribeRegions(DescribeRegions {
             region_names: parameters.strings("RegionName")?,
             all_regions: parameters.boolean("AllRegions")?.unwrap_or(false),
-            filters: filters(&mut parameters)?,
-            dry_run: dry_run(&mut parameters)?,
+            filters: filters(parameters)?,
+            dry_run: dry_run(parameters)?,
         }),
         "DescribeAvailabilityZones" => {
             // Local and Wavelength zones do not exist here, so "all zones" shows the same ones.
@@ -69,18 +96,18 @@ pub fn read_request(action: &str, pairs: Vec<(String, String)>) -> Result<Reques
             Request::DescribeAvailabilityZones(DescribeAvailabilityZones {
                 zone_names: parameters.strings("ZoneName")?,
                 zone_ids: parameters.strings("ZoneId")?,
-                filters: filters(&mut parameters)?,
-                dry_run: dry_run(&mut parameters)?,
+                filters: filters(parameters)?,
+                dry_run: dry_run(parameters)?,
             })
         }
-        "DescribeVpcs" => Request::DescribeVpcs(resources(&mut parameters, "VpcId")?),
+        "DescribeVpcs" => Request::DescribeVpcs(resources(parameters, "VpcId")?),
         "DescribeDhcpOptions" => {
-            Request::DescribeDhcpOptions(resources(&mut parameters, "DhcpOptionsId")?)
+            Request::DescribeDhcpOptions(resources(parameters, "DhcpOptionsId")?)
         }
-        "DescribeSubnets" => Request::DescribeSubnets(resources(&mut parameters, "SubnetId")?),
+        "DescribeSubnets" => Request::DescribeSubnets(resources(parameters, "SubnetId")?),
         "DescribeSecurityGroups" => {
             let names = parameters.strings("GroupName")?;
-            let resources = resources(&mut parameters, "GroupId")?;
+            let resources = resources(parameters, "GroupId")?;
             Request::DescribeSecurityGroups(DescribeResources { names, ..resources })
         }
         "DescribeImages" => {
@@ -89,22 +116,44 @@ pub fn read_request(action: &str, pairs: Vec<(String, String)>) -> Result<Reques
             parameters.strings("ExecutableBy")?;
             parameters.boolean("IncludeDeprecated")?;
             parameters.boolean("IncludeDisabled")?;
-            let resources = resources(&mut parameters, "ImageId")?;
+            let resources = resources(parameters, "ImageId")?;
             Request::DescribeImages(DescribeResources { owners, ..resources })
         }
         "DescribeInstanceTypes" => {
             parameters.boolean("IncludeUnsupportedInRegion")?;
-            Request::DescribeInstanceTypes(resources(&mut parameters, "InstanceType")?)
+            Request::DescribeInstanceTypes(resources(parameters, "InstanceType")?)
         }
-        other => {
-            return Err(Ec2Error::new(
-                "InvalidAction",
-                format!("The action {other} is not valid for this web service."),
-            ));
+        "ModifyInstanceMaintenanceOptions" => {
+            Request::ModifyInstanceMaintenanceOptions(ModifyInstanceMaintenanceOptions {
+                instance_id: parameters.required_string("InstanceId")?,
+                auto_recovery: parameters.string("AutoRecovery"),
+                reboot_migration: parameters.string("RebootMigration"),
+                dry_run: dry_run(parameters)?,
+            })
         }
+        "AllocateHosts" => Request::AllocateHosts(AllocateHosts {
+            quantity: parameters.integer("Quantity")?,
+            instance_type: parameters.string("InstanceType"),
+            instance_family: parameters.string("InstanceFamily"),
+            availability_zone: parameters.string("AvailabilityZone"),
+            availability_zone_id: parameters.string("AvailabilityZoneId"),
+            auto_placement: parameters.string("AutoPlacement"),
+            host_recovery: parameters.string("HostRecovery"),
+            host_maintenance: parameters.string("HostMaintenance"),
+            client_token: parameters.string("ClientToken").filter(|token| !token.is_empty()),
+            tag_specifications: items(parameters, "TagSpecification", tag_specification)?,
+        }),
+        "DescribeHosts" => Request::DescribeHosts(DescribeHosts {
+            host_ids: parameters.strings("HostId")?,
+            filters: filters(parameters)?,
+            page: page(parameters)?,
+        }),
+        "ReleaseHosts" => {
+            Request::ReleaseHosts(ReleaseHosts { host_ids: parameters.strings("HostId")? })
+        }
+        other => return Err(unknown_action(other)),
     };
     parameters.boolean("IncludeManagedResources")?;
-    parameters.finish()?;
     Ok(request)
 }
 

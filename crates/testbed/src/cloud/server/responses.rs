@@ -1,33 +1,66 @@
-//! Which XML carries an answer? The element names are those of EC2's 2016-11-15 API.
+//! Which XML carries an answer? The element names are those of EC2's 2016-11-15 API, and of the two
+//! load balancing APIs, which wrap their answers and errors in another way.
 
+mod hosts;
 mod instances;
+mod load_balancers;
 mod lookups;
 
 use super::xml::Xml;
-use crate::cloud::model::{Ec2Error, InstanceState, Response, StateChange};
+use crate::cloud::model::{Ec2Error, InstanceState, Response, Service, StateChange};
 
-const NAMESPACE: &str = "http://ec2.amazonaws.com/doc/2016-11-15/";
+fn namespace(service: Service) -> &'static str {
+    match service {
+        Service::Ec2 => "http://ec2.amazonaws.com/doc/2016-11-15/",
+        Service::Elb => "http://elasticloadbalancing.amazonaws.com/doc/2012-06-01/",
+        Service::Elbv2 => "http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/",
+    }
+}
 
-pub fn response_document(action: &str, request_id: &str, response: &Response) -> String {
+/// Writes an answer; the action is named as on the wire.
+pub fn response_document(
+    service: Service,
+    action: &str,
+    request_id: &str,
+    response: &Response,
+) -> String {
     let mut xml = Xml::document();
-    xml.root(&format!("{action}Response"), NAMESPACE, |xml| {
-        xml.text("requestId", request_id);
-        write_response(xml, response);
+    xml.root(&format!("{action}Response"), namespace(service), |xml| match service {
+        Service::Ec2 => {
+            xml.text("requestId", request_id);
+            write_response(xml, response);
+        }
+        Service::Elb | Service::Elbv2 => {
+            xml.element(&format!("{action}Result"), |xml| write_response(xml, response));
+            xml.element("ResponseMetadata", |xml| xml.text("RequestId", request_id));
+        }
     });
     xml.finish()
 }
 
-pub fn error_document(request_id: &str, error: &Ec2Error) -> String {
+pub fn error_document(service: Service, request_id: &str, error: &Ec2Error) -> String {
     let mut xml = Xml::document();
-    xml.element("Response", |xml| {
-        xml.element("Errors", |xml| {
-            xml.element("Error", |xml| {
-                xml.text("Code", &error.code);
-                xml.text("Message", &error.message);
+    match service {
+        Service::Ec2 => xml.element("Response", |xml| {
+            xml.element("Errors", |xml| {
+                xml.element("Error", |xml| {
+                    xml.text("Code", &error.code);
+                    xml.text("Message", &error.message);
+                });
             });
-        });
-        xml.text("RequestID", request_id);
-    });
+            xml.text("RequestID", request_id);
+        }),
+        Service::Elb | Service::Elbv2 => {
+            xml.root("ErrorResponse", namespace(service), |xml| {
+                xml.element("Error", |xml| {
+                    xml.text("Type", if error.status < 500 { "Sender" } else { "Receiver" });
+                    xml.text("Code", &error.code);
+                    xml.text("Message", &error.message);
+                });
+                xml.text("RequestId", request_id);
+            });
+        }
+    }
     xml.finish()
 }
 
@@ -73,6 +106,22 @@ fn write_response(xml: &mut Xml, response: &Response) {
             xml.items("imagesSet", &page.items, lookups::write_image);
             xml.optional("nextToken", page.next_token.as_ref());
         }
+        Response::MaintenanceOptions { instance_id, auto_recovery, reboot_migration } => {
+            xml.text("instanceId", instance_id);
+            xml.text("autoRecovery", auto_recovery);
+            xml.text("rebootMigration", reboot_migration);
+        }
+        Response::HostsAllocated(ids) => xml.values("hostIdSet", ids),
+        Response::Hosts(page) => {
+            xml.items("hostSet", &page.items, hosts::write_host);
+            xml.optional("nextToken", page.next_token.as_ref());
+        }
+        Response::HostsReleased { successful, unsuccessful } => {
+            xml.values("successful", successful);
+            xml.items("unsuccessful", unsuccessful, hosts::write_unreleased);
+        }
+        Response::Elb(response) => load_balancers::write_elb(xml, response),
+        Response::Elbv2(response) => load_balancers::write_elbv2(xml, response),
         Response::InstanceTypes(page) => {
             xml.items("instanceTypeSet", &page.items, lookups::write_instance_type);
             xml.optional("nextToken", page.next_token.as_ref());

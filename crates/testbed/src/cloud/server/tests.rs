@@ -7,7 +7,9 @@ use tokio::{
 };
 
 use super::{query::Parameters, requests::read_request, xml::Xml, *};
-use crate::cloud::model::{Caller, ChangedBy, InstanceState, LedgerQuery, Request, RunInstances};
+use crate::cloud::model::{
+    Caller, ChangedBy, InstanceState, LedgerQuery, Request, RunInstances, Service,
+};
 
 fn pairs(text: &str) -> Vec<(String, String)> {
     form_urlencoded::parse(text.as_bytes()).into_owned().collect()
@@ -16,6 +18,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 #[test]
 fn parameters_become_the_request() {
     let request = read_request(
+        Service::Ec2,
         "DescribeInstances",
         pairs(
             "Action=DescribeInstances&Version=2016-11-15&Filter.2.Name=b&Filter.2.Value.1=x\
@@ -71,7 +74,7 @@ fn unreadable_parameters_are_named() {
         let pairs = pairs(query);
         let action = pairs.iter().find(|(name, _)| name == "Action");
         let action = action.map(|(_, action)| action.clone()).unwrap_or_default();
-        let error = read_request(&action, pairs).expect_err(query);
+        let error = read_request(Service::Ec2, &action, pairs).expect_err(query);
         assert_eq!(error.code, code, "{query}");
         assert!(error.message.contains(word), "{query}: {}", error.message);
     }
@@ -84,7 +87,7 @@ proptest! {
         pairs in proptest::collection::vec(("[A-Za-z.0-9]{0,20}", any::<String>()), 0..12),
     ) {
         Parameters::from_pairs(pairs.clone()).ok();
-        read_request(&action, pairs).ok();
+        read_request(Service::Ec2, &action, pairs).ok();
     }
 
     #[test]
@@ -256,4 +259,103 @@ async fn dropped_server_frees_its_ports() {
     let closed = async { while TcpStream::connect(&address).await.is_ok() {} };
     let deadline = std::time::Duration::from_secs(60);
     tokio::time::timeout(deadline, closed).await.expect("within the deadline");
+}
+
+#[tokio::test]
+async fn load_balancing_calls_are_told_apart_by_their_version() {
+    let server = cloud().await;
+    for (version, wanted) in [
+        ("2012-06-01", "<DescribeLoadBalancersResult><LoadBalancerDescriptions></LoadBalancer"),
+        ("2015-12-01", "<DescribeLoadBalancersResult><LoadBalancers></LoadBalancers></Describe"),
+    ] {
+        let query = format!("Action=DescribeLoadBalancers&Version={version}");
+        let answer = exchange(&server.ec2_url(), "POST", "/", "", &query).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains(wanted), "{answer}");
+        assert!(answer.contains("</ResponseMetadata></DescribeLoadBalancersResponse>"), "{answer}");
+        let query = format!("Action=Fly&Version={version}");
+        let answer = exchange(&server.ec2_url(), "POST", "/", "", &query).await;
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(
+            answer.contains("<Error><Type>Sender</Type><Code>InvalidAction</Code>"),
+            "{answer}"
+        );
+    }
+    let query = "Action=DescribeLoadBalancers&Version=2016-11-15";
+    let answer = exchange(&server.ec2_url(), "POST", "/", "", query).await;
+    assert!(answer.contains("<Response><Errors><Error><Code>InvalidAction</Code>"), "{answer}");
+    let ledger = server.handle().ledger(&LedgerQuery::default());
+    let actions: Vec<&str> = ledger.calls.iter().map(|call| call.action.as_str()).collect();
+    assert_eq!(
+        actions,
+        [
+            "elb:DescribeLoadBalancers",
+            "elb:Fly",
+            "elbv2:DescribeLoadBalancers",
+            "elbv2:Fly",
+            "DescribeLoadBalancers"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_held_call_gets_no_answer_until_its_breakpoint_is_removed() {
+    let server = cloud().await;
+    let handle = server.handle();
+    let wanted = r#"{"action": "DescribeVpcs", "nth": 2, "when": "before"}"#;
+    let breakpoint =
+        handle.add_breakpoint(serde_json::from_str(wanted).expect("json")).expect("a breakpoint");
+    let query = "Action=DescribeVpcs";
+    let first = exchange(&server.ec2_url(), "POST", "/", "", query).await;
+    assert!(first.starts_with("HTTP/1.1 200 OK\r\n"), "{first}");
+    let url = server.ec2_url();
+    let held = exchange(&url, "POST", "/", "", query);
+    let removed = async {
+        let call = breakpoint.wait_until_hit().await.expect("a hit");
+        assert_eq!((call.sequence, call.result.as_str()), (2, "Held"));
+        // Others pass while it is held.
+        let other = exchange(&server.ec2_url(), "POST", "/", "", query).await;
+        assert!(other.starts_with("HTTP/1.1 200 OK\r\n"), "{other}");
+        let shown = exchange(&server.admin_url(), "GET", "/breakpoints", "", "").await;
+        assert!(shown.contains(r#""hit":true"#) && shown.contains(r#""sequence":2"#), "{shown}");
+        let gone = exchange(&server.admin_url(), "DELETE", "/breakpoints", "", "").await;
+        assert!(gone.starts_with("HTTP/1.1 204"), "{gone}");
+    };
+    let deadline = std::time::Duration::from_secs(60);
+    let (answer, ()) = tokio::time::timeout(deadline, async { tokio::join!(held, removed) })
+        .await
+        .expect("within the deadline");
+    assert_eq!(answer, "");
+    assert!(breakpoint.wait_until_hit().await.is_err());
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_leaves_nothing_held() {
+    let server = cloud().await;
+    let handle = server.handle();
+    let wanted = r#"{"action": "*", "when": "after", "mutatingOnly": true}"#;
+    let breakpoint =
+        handle.add_breakpoint(serde_json::from_str(wanted).expect("json")).expect("a breakpoint");
+    let address = server.ec2_url().strip_prefix("http://").expect("a plain url").to_owned();
+    let world = handle.world();
+    let body = format!(
+        "Action=RunInstances&MinCount=1&MaxCount=1&InstanceType=m5.large&ImageId={}&SubnetId={}",
+        world.images["x86_64"], world.private_subnets["us-east-1a"]
+    );
+    let mut stream = TcpStream::connect(&address).await.expect("a connection");
+    let request = format!(
+        "POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("a request");
+    let deadline = std::time::Duration::from_secs(60);
+    let call = tokio::time::timeout(deadline, breakpoint.wait_until_hit())
+        .await
+        .expect("within the deadline")
+        .expect("a hit");
+    assert_eq!((call.result.as_str(), call.instance_ids.len()), ("ok", 1));
+    drop(stream);
+    assert_eq!(handle.snapshot().len(), 1);
+    let answer = exchange(&server.ec2_url(), "POST", "/", "", "Action=DescribeVpcs").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }

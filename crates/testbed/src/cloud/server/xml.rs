@@ -71,6 +71,28 @@ impl Xml {
         self.close(name);
     }
 
+    /// Writes a list as the load balancing services do: each entry is a `member`.
+    pub fn members<T>(
+        &mut self,
+        name: &str,
+        entries: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Self, T),
+    ) {
+        self.open(name);
+        for entry in entries {
+            self.element("member", |xml| write(xml, entry));
+        }
+        self.close(name);
+    }
+
+    pub fn member_values<T: Display>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
+        self.open(name);
+        for value in values {
+            self.text("member", value);
+        }
+        self.close(name);
+    }
+
     /// Writes a list of plain values.
     pub fn values<T: Display>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
         self.open(name);

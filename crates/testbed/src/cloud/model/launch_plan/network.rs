@@ -9,7 +9,7 @@ use crate::cloud::model::{
     instance::GroupIdentifier,
     random::is_resource_id,
     request::{NetworkInterfaceSpecification, RunInstances},
-    world::{Subnet, World},
+    world::{Subnet, World, ZoneKind},
 };
 
 pub(super) fn plan_interfaces(
@@ -119,7 +119,15 @@ fn plan_interface(
             kind.name
         )));
     }
-    if specification.associate_carrier_ip_address == Some(true) {
+    let zone = world.zone(&subnet.zone);
+    let is_wavelength = zone.is_some_and(|zone| zone.kind == ZoneKind::Wavelength);
+    if specification.associate_public_ip_address == Some(true) && is_wavelength {
+        return Err(Ec2Error::invalid_combination(format!(
+            "Public IP addresses are not supported in subnet {}, which is in a Wavelength Zone",
+            subnet.id
+        )));
+    }
+    if specification.associate_carrier_ip_address == Some(true) && !is_wavelength {
         return Err(Ec2Error::invalid_combination(format!(
             "Carrier IP addresses are not supported in subnet {}, which is not in a Wavelength Zone",
             subnet.id

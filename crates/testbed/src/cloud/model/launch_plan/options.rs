@@ -42,6 +42,19 @@ pub(super) fn check_placement(
             "The parameter hostId requires the tenancy 'host'",
         ));
     }
+    if placement.affinity.is_some() && placement.tenancy.as_deref() != Some("host") {
+        return Err(Ec2Error::invalid_combination(
+            "The parameter affinity requires the tenancy 'host'",
+        ));
+    }
+    if let Some(number) = placement.partition_number
+        && !(1..=7).contains(&number)
+    {
+        return Err(Ec2Error::invalid_value(format!(
+            "Value ({number}) for parameter partitionNumber is invalid. Expecting a value between \
+             1 and 7."
+        )));
+    }
     if placement.partition_number.is_some()
         && placement.group_name.is_none()
         && placement.group_id.is_none()
@@ -60,6 +73,11 @@ pub(super) fn check_options(request: &RunInstances, kind: &InstanceType) -> Resu
         check_word(
             "httpProtocolIpv6",
             options.http_protocol_ipv6.as_deref(),
+            &["enabled", "disabled"],
+        )?;
+        check_word(
+            "instanceMetadataTags",
+            options.instance_metadata_tags.as_deref(),
             &["enabled", "disabled"],
         )?;
         if let Some(limit) = options.http_put_response_hop_limit
@@ -88,6 +106,12 @@ pub(super) fn check_options(request: &RunInstances, kind: &InstanceType) -> Resu
         )?;
     }
     Ok(())
+}
+
+pub(super) fn check_maintenance(request: &RunInstances) -> Result<(), Ec2Error> {
+    let recovery =
+        request.maintenance_options.as_ref().and_then(|options| options.auto_recovery.as_deref());
+    check_word("autoRecovery", recovery, &["disabled", "default"])
 }
 
 pub(super) fn check_market(request: &RunInstances) -> Result<(), Ec2Error> {

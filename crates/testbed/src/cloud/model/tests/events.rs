@@ -71,6 +71,31 @@ fn own_work_settles_the_events_that_it_can() {
 }
 
 #[test]
+fn a_reboot_settles_a_system_reboot_where_migration_is_allowed() {
+    let mut bench = Bench::new();
+    let id = bench.launch_running();
+    schedule(&mut bench, &id, EventCode::SystemReboot, 24);
+    let modify = |recovery: Option<&str>, migration: Option<&str>| {
+        Request::ModifyInstanceMaintenanceOptions(ModifyInstanceMaintenanceOptions {
+            instance_id: id.clone(),
+            auto_recovery: recovery.map(str::to_owned),
+            reboot_migration: migration.map(str::to_owned),
+            dry_run: false,
+        })
+    };
+    let refused = bench.call(modify(None, Some("sometimes"))).result;
+    assert_eq!(code(refused), "InvalidParameterValue");
+    bench.call(modify(Some("disabled"), None)).result.expect("modified");
+    bench.call(modify(None, Some("default"))).result.expect("modified");
+    let instance = bench.instance(&id);
+    assert_eq!(instance.auto_recovery, "disabled");
+    assert_eq!(instance.reboot_migration, "default");
+    bench.call(Request::RebootInstances(ids(&[&id]))).result.expect("a reboot");
+    bench.seconds(2);
+    assert_eq!(description(&mut bench, &id).as_deref(), Some("[Completed] degraded"));
+}
+
+#[test]
 fn an_event_moves_only_by_the_rules() {
     let mut bench = Bench::new();
     let id = bench.launch_running();

@@ -14,7 +14,7 @@ fn faults(json: &str) -> Faults {
 fn errors_strike_the_action_as_often_as_they_say() {
     let mut bench = Bench::new();
     let wanted = faults(r#"{"errors": [{"action": "*", "code": "InternalError", "count": 2}]}"#);
-    bench.cloud.add_faults(wanted).expect("faults");
+    bench.cloud.add_faults(bench.now, wanted).expect("faults");
     for _ in 0..2 {
         let error = bench.call(describe_all()).result.expect_err("a fault");
         assert_eq!((error.code.as_str(), error.status), ("InternalError", 500));
@@ -35,7 +35,7 @@ fn the_effect_happens_only_where_the_fault_says_so() {
         (r#"{"timeouts": [{"action": "RunInstances", "effect": false}]}"#, 0, true),
     ] {
         let mut bench = Bench::new();
-        bench.cloud.add_faults(faults(json)).expect("faults");
+        bench.cloud.add_faults(bench.now, faults(json)).expect("faults");
         let launch = bench.launch_parameters();
         let outcome = bench.call(Request::RunInstances(launch.into()));
         assert_eq!(outcome.delivery.lost, lost, "{json}");
@@ -48,7 +48,7 @@ fn the_effect_happens_only_where_the_fault_says_so() {
 #[test]
 fn latency_delays_the_answer_and_not_the_effect() {
     let mut bench = Bench::new();
-    bench.cloud.add_faults(faults(r#"{"latency": "1500ms"}"#)).expect("faults");
+    bench.cloud.add_faults(bench.now, faults(r#"{"latency": "1500ms"}"#)).expect("faults");
     let outcome = bench.call(describe_all());
     assert_eq!(outcome.delivery.after, SignedDuration::from_millis(1500));
     bench.cloud.clear_faults();
@@ -63,7 +63,7 @@ fn shortage_holds_launches_and_starts_of_its_type_and_zone() {
     bench.seconds(1);
     let shortage =
         r#"{"capacity": [{"instanceType": "m5.large", "availabilityZone": "us-east-1a"}]}"#;
-    bench.cloud.add_faults(faults(shortage)).expect("faults");
+    bench.cloud.add_faults(bench.now, faults(shortage)).expect("faults");
     let launch = bench.launch_parameters();
     let error = bench.try_launch(launch.clone()).expect_err("a shortage");
     assert_eq!((error.code.as_str(), error.status), ("InsufficientInstanceCapacity", 500));
@@ -78,7 +78,10 @@ fn shortage_holds_launches_and_starts_of_its_type_and_zone() {
 #[test]
 fn hidden_launch_appears_after_its_lag() {
     let mut bench = Bench::new();
-    bench.cloud.add_faults(faults(r#"{"launchVisibility": {"lag": "30s"}}"#)).expect("faults");
+    bench
+        .cloud
+        .add_faults(bench.now, faults(r#"{"launchVisibility": {"lag": "30s"}}"#))
+        .expect("faults");
     let launch = RunInstances { client_token: Some("t".into()), ..bench.launch_parameters() };
     let id = bench.try_launch(launch.clone()).expect("a launch")[0].id.clone();
     bench.seconds(29);
@@ -114,7 +117,7 @@ fn buckets_hold_aws_figures() {
     ];
     for (make, size, each_second) in table {
         let mut bench = Bench::new();
-        bench.cloud.add_faults(faults(r#"{"throttling": true}"#)).expect("faults");
+        bench.cloud.add_faults(bench.now, faults(r#"{"throttling": true}"#)).expect("faults");
         let admitted = |bench: &mut Bench| {
             (0..500)
                 .take_while(|_| match bench.call(make()).result {
@@ -134,7 +137,7 @@ fn buckets_hold_aws_figures() {
 #[test]
 fn resource_tokens_bound_what_one_call_may_launch() {
     let mut bench = Bench::new();
-    bench.cloud.add_faults(faults(r#"{"throttling": true}"#)).expect("faults");
+    bench.cloud.add_faults(bench.now, faults(r#"{"throttling": true}"#)).expect("faults");
     let launch = RunInstances { min_count: 600, max_count: 600, ..bench.launch_parameters() };
     bench.try_launch(launch.clone()).expect("within the bucket");
     assert_eq!(code(bench.try_launch(launch)), "RequestLimitExceeded");
@@ -168,7 +171,10 @@ fn senseless_faults_are_refused_whole() {
         r#"{"throttling": true, "timeouts": [{"action": "*", "probability": 2}]}"#,
         r#"{"launchVisibility": {"lag": "1s", "probability": -1}}"#,
     ] {
-        assert!(matches!(bench.cloud.add_faults(faults(json)), Err(ConsoleError::Invalid(_))));
+        assert!(matches!(
+            bench.cloud.add_faults(bench.now, faults(json)),
+            Err(ConsoleError::Invalid(_))
+        ));
         assert_eq!(*bench.cloud.faults(), Faults::default());
     }
 }

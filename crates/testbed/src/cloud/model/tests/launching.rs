@@ -50,6 +50,31 @@ fn refused_launches_name_ec2s_code_and_launch_nothing() {
             });
         }),
         ("InvalidParameterValue", |launch| {
+            launch.placement = Some(Placement {
+                group_name: Some("group".into()),
+                partition_number: Some(8),
+                ..Placement::default()
+            });
+        }),
+        ("InvalidParameterCombination", |launch| {
+            launch.placement =
+                Some(Placement { affinity: Some("host".into()), ..Placement::default() });
+        }),
+        ("InvalidParameterValue", |launch| {
+            launch.maintenance_options =
+                Some(MaintenanceOptions { auto_recovery: Some("perhaps".into()) });
+        }),
+        ("InvalidParameterCombination", |launch| {
+            let subnet_id = launch.subnet_id.take();
+            launch.security_group_ids.clear();
+            launch.network_interfaces = vec![NetworkInterfaceSpecification {
+                device_index: Some(0),
+                subnet_id,
+                associate_carrier_ip_address: Some(true),
+                ..NetworkInterfaceSpecification::default()
+            }];
+        }),
+        ("InvalidParameterValue", |launch| {
             launch.tag_specifications = vec![TagSpecification {
                 resource_type: "instance".into(),
                 tags: vec![Tag { key: "aws:x".into(), value: String::new() }],
@@ -178,4 +203,30 @@ fn private_names_follow_region_and_hostname_type() {
     let id = bench.launch_running_with(named);
     let name = bench.instance(&id).private_dns_name.clone();
     assert_eq!(name, format!("{id}.eu-west-1.compute.internal"));
+}
+
+#[test]
+fn a_carrier_address_exists_in_a_wavelength_zone_only() {
+    let mut bench = Bench::new();
+    let launch = |bench: &Bench, public: Option<bool>, carrier: Option<bool>| RunInstances {
+        subnet_id: None,
+        security_group_ids: Vec::new(),
+        network_interfaces: vec![NetworkInterfaceSpecification {
+            device_index: Some(0),
+            subnet_id: Some(bench.world().wavelength_subnet),
+            associate_public_ip_address: public,
+            associate_carrier_ip_address: carrier,
+            ..NetworkInterfaceSpecification::default()
+        }],
+        ..bench.launch_parameters()
+    };
+    let parameters = launch(&bench, None, Some(true));
+    let id = bench.launch_running_with(parameters);
+    let instance = bench.instance(&id);
+    assert_eq!(instance.availability_zone, bench.world().wavelength_zone);
+    let interface = instance.primary_interface().expect("an interface");
+    assert!(interface.carrier_address.is_some() && interface.public_address.is_none());
+    let public = launch(&bench, Some(true), None);
+    assert_eq!(code(bench.try_launch(public)), "InvalidParameterCombination");
+    assert!(!bench.world().availability_zones.contains(&bench.world().wavelength_zone));
 }

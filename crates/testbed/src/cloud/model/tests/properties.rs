@@ -15,6 +15,8 @@ enum Step {
     Impair(u8),
     Event(u8, u8),
     Faults(u8),
+    Balance(u8),
+    Vanish(u8),
     Wait(i64),
 }
 
@@ -28,7 +30,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<u8>().prop_map(Step::Reboot),
         1 => any::<u8>().prop_map(Step::Impair),
         1 => (any::<u8>(), 0_u8..5).prop_map(|(instance, code)| Step::Event(instance, code)),
-        1 => (0_u8..5).prop_map(Step::Faults),
+        1 => (0_u8..10).prop_map(Step::Faults),
+        1 => any::<u8>().prop_map(Step::Balance),
+        1 => any::<u8>().prop_map(Step::Vanish),
         4 => (0_i64..90_000).prop_map(Step::Wait),
     ];
     proptest::collection::vec(step, 1..60)
@@ -104,12 +108,40 @@ fn apply(bench: &mut Bench, step: &Step) {
                 1 => r#"{"timeouts": [{"action": "*", "probability": 0.3}]}"#,
                 2 => r#"{"launchVisibility": {"lag": "10s", "probability": 0.5}}"#,
                 3 => r#"{"throttling": true}"#,
+                4 => r#"{"omissions": {"byId": 0.2, "byFilter": 0.2}}"#,
+                5 => r#"{"staleReads": {"lag": "10s", "probability": 0.3}}"#,
+                6 => {
+                    r#"{"launchFates": [{"kind": "dies", "probability": 0.3},
+                        {"kind": "stuck", "probability": 0.3}], "launchTimeSkew": "5m"}"#
+                }
+                7 => r#"{"lingeringTerminations": [{"for": "20s", "probability": 0.5}]}"#,
+                8 => r#"{"pages": {"short": true, "shuffled": true}}"#,
                 _ => {
                     bench.cloud.clear_faults();
                     return;
                 }
             };
-            bench.cloud.add_faults(serde_json::from_str(json).expect("faults")).expect("faults");
+            bench
+                .cloud
+                .add_faults(bench.now, serde_json::from_str(json).expect("faults"))
+                .expect("faults");
+        }
+        Step::Balance(number) => {
+            let load_balancer_name = "api".to_owned();
+            let create = CreateClassicLoadBalancer {
+                load_balancer_name: load_balancer_name.clone(),
+                listeners: vec![ClassicListener::default()],
+                availability_zones: vec!["us-east-1a".into()],
+                ..CreateClassicLoadBalancer::default()
+            };
+            bench.call(Request::Elb(ElbRequest::CreateLoadBalancer(create)));
+            let instances = vec![ClassicInstance { instance_id: pick(bench, *number) }];
+            let register = ClassicInstances { load_balancer_name, instances };
+            bench.call(Request::Elb(ElbRequest::RegisterInstancesWithLoadBalancer(register)));
+        }
+        Step::Vanish(number) => {
+            let id = pick(bench, *number);
+            bench.cloud.console_vanish(bench.now, &id).ok();
         }
         Step::Wait(milliseconds) => bench.wait(SignedDuration::from_millis(*milliseconds)),
     }
@@ -148,6 +180,12 @@ fn check_invariants(bench: &Bench) {
     }
     let used: usize = bench.cloud.world().subnets.values().map(|subnet| subnet.used.len()).sum();
     assert_eq!(used, addresses.len(), "addresses leak");
+    for balancer in bench.cloud.load_balancer_facts(bench.now).classic {
+        for target in balancer.instances {
+            let is_known = bench.cloud.instances.contains_key(&target.id);
+            assert!(is_known, "{} is gone and still registered", target.id);
+        }
+    }
     if let Some(next) = bench.cloud.next_transition() {
         assert!(next > bench.now, "something due was left undone");
     }

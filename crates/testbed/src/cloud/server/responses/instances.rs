@@ -1,7 +1,5 @@
 //! Which XML describes an instance, its status and its events?
 
-use std::net::Ipv4Addr;
-
 use super::{write_state, write_tags};
 use crate::cloud::{
     model::{
@@ -75,11 +73,10 @@ fn write_placement(xml: &mut Xml, instance: &Instance) {
         xml.text("availabilityZoneId", &instance.availability_zone_id);
         let group = placement.and_then(|placement| placement.group_name.as_deref());
         xml.text("groupName", group.unwrap_or_default());
-        let tenancy = placement.and_then(|placement| placement.tenancy.as_deref());
-        xml.text("tenancy", tenancy.unwrap_or("default"));
+        xml.text("tenancy", instance.tenancy());
+        xml.optional("affinity", instance.affinity());
+        xml.optional("hostId", instance.host_id.as_ref());
         if let Some(placement) = placement {
-            xml.optional("affinity", placement.affinity.as_ref());
-            xml.optional("hostId", placement.host_id.as_ref());
             xml.optional("groupId", placement.group_id.as_ref());
             xml.optional("partitionNumber", placement.partition_number);
         }
@@ -183,9 +180,8 @@ fn write_options(xml: &mut Xml, instance: &Instance) {
     let ipv6 = instance.primary_interface().and_then(|interface| interface.ipv6_addresses.first());
     xml.optional("ipv6Address", ipv6);
     xml.element("maintenanceOptions", |xml| {
-        let options = parameters.maintenance_options.clone().unwrap_or_default();
-        xml.text("autoRecovery", options.auto_recovery.as_deref().unwrap_or("default"));
-        xml.text("rebootMigration", "disabled");
+        xml.text("autoRecovery", &instance.auto_recovery);
+        xml.text("rebootMigration", &instance.reboot_migration);
     });
 }
 
@@ -225,7 +221,7 @@ fn write_interface(xml: &mut Xml, instance: &Instance, interface: &NetworkInterf
         xml.time("attachTime", interface.attach_time);
         xml.text("deleteOnTermination", interface.delete_on_termination);
     });
-    write_association(xml, instance, interface.public_address);
+    write_association(xml, instance, interface);
     xml.items(
         "privateIpAddressesSet",
         interface.private_addresses.iter().enumerate(),
@@ -234,7 +230,7 @@ fn write_interface(xml: &mut Xml, instance: &Instance, interface: &NetworkInterf
             xml.text("primary", position == 0);
             if position == 0 {
                 xml.text("privateDnsName", &interface.private_dns_name);
-                write_association(xml, instance, interface.public_address);
+                write_association(xml, instance, interface);
             }
         },
     );
@@ -249,8 +245,15 @@ fn write_interface(xml: &mut Xml, instance: &Instance, interface: &NetworkInterf
     xml.text("interfaceType", &interface.interface_type);
 }
 
-fn write_association(xml: &mut Xml, instance: &Instance, address: Option<Ipv4Addr>) {
-    let Some(address) = address else { return };
+fn write_association(xml: &mut Xml, instance: &Instance, interface: &NetworkInterface) {
+    if let Some(carrier_address) = interface.carrier_address {
+        xml.element("association", |xml| {
+            xml.text("ipOwnerId", &instance.owner_id);
+            xml.text("carrierIp", carrier_address);
+        });
+        return;
+    }
+    let Some(address) = interface.public_address else { return };
     xml.element("association", |xml| {
         xml.text("ipOwnerId", "amazon");
         xml.text("publicDnsName", instance.public_dns_name().unwrap_or_default());

@@ -17,10 +17,10 @@ pub fn write_zone(xml: &mut Xml, zone: &Zone) {
     xml.text("zoneId", &zone.id);
     xml.text("zoneState", "available");
     xml.text("regionName", &zone.region);
-    xml.text("zoneType", "availability-zone");
-    xml.text("groupName", format!("{}-zg-1", zone.region));
+    xml.text("zoneType", zone.type_name());
+    xml.text("groupName", zone.group_name());
     xml.text("networkBorderGroup", &zone.region);
-    xml.text("optInStatus", "opt-in-not-required");
+    xml.text("optInStatus", zone.opt_in_status());
     xml.items("messageSet", std::iter::empty::<()>(), |_, ()| {});
 }
 
