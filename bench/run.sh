@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the benchmark with what was built. `make bench` builds first.
 #
-#   bench/run.sh [--machines 100,300] [--steady-seconds 60] [--operator-flag=--name=value] [--json FILE]
+#   bench/run.sh [--scenario usual,throttled] [--machines 100,300 --steady-seconds 60]
+#                [--operator-flag=--name=value] [--json FILE]
 #
 # Prints a table, writes bench/results/latest.json, and ends with 1 where a limit is not kept.
 set -euo pipefail

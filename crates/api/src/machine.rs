@@ -77,8 +77,7 @@ use crate::{Condition, RawObject};
         name = "State",
         type_ = "string",
         json_path = ".metadata.annotations['machine\\.openshift\\.io/instance-state']",
-        description = "State of instance",
-        priority = 1
+        description = "State of instance"
     )
 )]
 #[serde(rename_all = "camelCase")]

@@ -26,6 +26,8 @@ pub mod label {
     pub const INTERRUPTIBLE: &str = "machine.openshift.io/interruptible-instance";
     pub const NODE_CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
     pub const NODE_MASTER: &str = "node-role.kubernetes.io/master";
+    /// On a Node: `amd64` or `arm64`.
+    pub const ARCHITECTURE: &str = "kubernetes.io/arch";
 }
 
 /// Annotations.
@@ -40,6 +42,28 @@ pub mod annotation {
     pub const CLUSTER_API_DELETE_MACHINE: &str = "machine.openshift.io/cluster-api-delete-machine";
     /// On a Node: `<namespace>/<name>` of its Machine.
     pub const MACHINE: &str = "machine.openshift.io/machine";
+    /// On a MachineSet: what one Machine of it has, so that an autoscaler can grow it from zero.
+    pub const VCPU: &str = "machine.openshift.io/vCPU";
+    pub const MEMORY_MB: &str = "machine.openshift.io/memoryMb";
+    pub const GPU: &str = "machine.openshift.io/GPU";
+    /// On a MachineSet: labels that its Nodes will have, `key=value` with commas between.
+    pub const CAPACITY_LABELS: &str = "capacity.cluster-autoscaler.kubernetes.io/labels";
+    /// On a Machine: exempts it from every action of our own choice; the value says why.
+    pub const HOLD: &str = "machinist.dev/hold";
+    /// On a Machine or its pool: what follows when its instance was stopped.
+    pub const ON_STOPPED: &str = "machinist.dev/on-stopped";
+    /// On a Machine or its pool: what follows when its instance was terminated.
+    pub const ON_TERMINATED: &str = "machinist.dev/on-terminated";
+    /// On a Machine or its pool: how long a stopped instance is left alone, such as `5m`.
+    pub const STOPPED_GRACE_PERIOD: &str = "machinist.dev/stopped-grace-period";
+    /// On a pool: how many of its machines may be out of work by our own choice at once, as a
+    /// number or a share such as `40%`.
+    pub const MAX_DISRUPTED: &str = "machinist.dev/max-disrupted";
+    /// On a Machine or its pool: until this time our own choices need no permit of the gate.
+    pub const APPROVED_UNTIL: &str = "machinist.dev/approved-until";
+    /// On a Node: the machine configuration that it runs, and the one that it is to run.
+    pub const CURRENT_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
+    pub const DESIRED_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";
 }
 
 /// Phases of a Machine.
@@ -56,6 +80,12 @@ pub mod condition_type {
     pub const DRAINABLE: &str = "Drainable";
     pub const DRAINED: &str = "Drained";
     pub const INSTANCE_EXISTS: &str = "InstanceExists";
+    /// Whether the provider's own checks of the instance pass.
+    pub const INSTANCE_HEALTHY: &str = "InstanceHealthy";
+    /// Whether the instance runs; False with the cause when it was stopped or terminated.
+    pub const INSTANCE_RUNNING: &str = "InstanceRunning";
+    /// Whether the instance is registered with the load balancers of its providerSpec.
+    pub const LOAD_BALANCERS_ATTACHED: &str = "LoadBalancersAttached";
     pub const PAUSED: &str = "Paused";
     pub const TERMINABLE: &str = "Terminable";
     /// On a MachineSet: False with the reason when it cannot create or delete Machines (D24).
@@ -86,6 +116,21 @@ pub mod reason {
     pub const CREATING_FAILED: &str = "CreatingMachinesFailed";
     pub const DELETING_FAILED: &str = "DeletingMachinesFailed";
     pub const AS_DESIRED: &str = "AsDesired";
+    /// The instance was started and is not up yet.
+    pub const INSTANCE_STARTING: &str = "InstanceStarting";
+    /// The provider's checks could not be asked for.
+    pub const HEALTH_UNKNOWN: &str = "HealthUnknown";
+    /// The disruption gate holds an action of our own choice.
+    pub const DISRUPTION_HELD: &str = "DisruptionHeld";
+    pub const ATTACHING_FAILED: &str = "AttachingFailed";
+    /// The instance left its load balancers, to be terminated.
+    pub const DETACHED: &str = "Detached";
+    /// The provider refused to terminate the instance.
+    pub const TERMINATION_FAILED: &str = "TerminationFailed";
+    /// The host that was allocated for the Machine could not be given back.
+    pub const HOST_NOT_RELEASED: &str = "HostNotReleased";
+    /// We terminate the instance ourselves.
+    pub const TERMINATING: &str = "Terminating";
 }
 
 /// `status.errorReason` values.
@@ -118,6 +163,17 @@ pub mod event {
     pub const RECONCILE_ERROR: &str = "ReconcileError";
     pub const SUCCESSFUL_CREATE: &str = "SuccessfulCreate";
     pub const SUCCESSFUL_DELETE: &str = "SuccessfulDelete";
+    /// A stopped instance is started again.
+    pub const STARTING_INSTANCE: &str = "StartingInstance";
+    pub const FAILED_START: &str = "FailedStart";
+    /// A Machine is deleted so that its pool makes another.
+    pub const REPLACING: &str = "Replacing";
+    pub const DISRUPTION_HELD: &str = "DisruptionHeld";
+    pub const INSTANCE_HEALTHY: &str = "InstanceHealthy";
+    pub const ATTACHED: &str = "LoadBalancersAttached";
+    pub const FAILED_ATTACH: &str = "FailedAttach";
+    /// The provider will take a spot instance back.
+    pub const SPOT_NOTICE: &str = "SpotInterruptionNotice";
 }
 
 /// Leader-election leases. One process holds them all, so that an old controller and ours never

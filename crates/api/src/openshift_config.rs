@@ -41,6 +41,9 @@ pub struct AwsPlatformStatus {
     pub resource_tags: Vec<ResourceTag>,
     #[serde(default)]
     pub service_endpoints: Vec<ServiceEndpoint>,
+    /// `IPv4`, `DualStackIPv4Primary` or `DualStackIPv6Primary`.
+    #[serde(default)]
+    pub ip_family: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

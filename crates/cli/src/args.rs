@@ -151,12 +151,16 @@ pub struct CloudArgs {
 #[cfg(feature = "up")]
 #[derive(Clone, Debug, clap::Args)]
 pub struct BenchArgs {
-    /// Numbers of machines, a fresh cluster for each.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "100,300")]
+    /// Scenarios to run: small, usual, slow-cloud, unthrottled, throttled; all by default.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub scenario: Vec<String>,
+
+    /// Numbers of machines, instead of the scenarios.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', conflicts_with = "scenario")]
     pub machines: Vec<u16>,
 
-    /// Seconds of steady state to observe.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    /// Seconds of steady state to observe; with --machines.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "machines")]
     pub steady_seconds: u64,
 
     /// File for the results.

@@ -1,6 +1,6 @@
 //! What does it cost to bring machines up, to keep them, and to take them down?
 //!
-//! A fresh testbed for each number of machines, the operator as a process, everything counted from
+//! A fresh testbed for each scenario, the operator as a process, everything counted from
 //! outside: the cloud's ledger, the API server's audit log, /proc.
 
 mod audit;
@@ -9,12 +9,14 @@ mod fleet;
 mod process;
 mod report;
 mod run;
+mod scenario;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
+use self::scenario::Scenario;
 use crate::args::BenchArgs;
 use crate::shutdown::Shutdown;
 
@@ -30,10 +32,9 @@ pub async fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
 
 async fn measure(args: BenchArgs) -> anyhow::Result<ExitCode> {
     let mut runs = Vec::new();
-    for machines in &args.machines {
-        runs.push(
-            run::run(*machines, &args).await.with_context(|| format!("{machines} machines"))?,
-        );
+    for scenario in scenarios(&args)? {
+        let label = scenario.label();
+        runs.push(run::run(scenario, &args).await.with_context(|| label)?);
     }
     let checks = checks::check(&runs);
     let results = report::Results::new(runs, checks);
@@ -43,6 +44,23 @@ async fn measure(args: BenchArgs) -> anyhow::Result<ExitCode> {
         println!("\nwritten to {}", path.display());
     }
     Ok(if results.has_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn scenarios(args: &BenchArgs) -> anyhow::Result<Vec<Scenario>> {
+    if !args.machines.is_empty() {
+        let sized = |machines: &u16| Scenario::sized(*machines, args.steady_seconds);
+        return Ok(args.machines.iter().map(sized).collect());
+    }
+    let all = scenario::all();
+    let names: Vec<_> = all.iter().map(|scenario| scenario.name).collect();
+    for wanted in &args.scenario {
+        let is_known = names.contains(&wanted.as_str());
+        anyhow::ensure!(is_known, "scenario {wanted} is not one of {}", names.join(", "));
+    }
+    let is_wanted = |scenario: &Scenario| {
+        args.scenario.is_empty() || args.scenario.iter().any(|wanted| wanted == scenario.name)
+    };
+    Ok(all.into_iter().filter(is_wanted).collect())
 }
 
 fn write(path: &Path, results: &report::Results) -> anyhow::Result<()> {

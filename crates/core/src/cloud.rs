@@ -70,11 +70,12 @@ pub struct Instance {
     /// The providerID that the Node carries too: `aws:///<zone>/<id>`.
     pub provider_id: String,
     pub state: InstanceState,
-    /// The provider's words for why the state is what it is; empty where it says nothing.
-    pub state_reason: String,
+    /// Why the state is what it is.
+    pub state_reason: StateReason,
     pub region: String,
     pub zone: String,
     pub instance_type: String,
+    /// When it was last started: changes at each start, not at a reboot.
     pub launched_at: Option<Timestamp>,
     /// The token of the launch, where the provider keeps it.
     pub client_token: Option<String>,
@@ -83,6 +84,19 @@ pub struct Instance {
     pub tags: BTreeMap<String, String>,
     /// In the order that the Machine's status has them.
     pub addresses: Vec<MachineAddress>,
+    /// The dedicated host that it runs on, where it has one.
+    pub host_id: Option<String>,
+}
+
+/// The provider's account of a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateReason {
+    /// The provider's code, such as `Client.UserInitiatedShutdown`; empty where it gives none.
+    pub code: String,
+    /// Its words; empty where it says nothing.
+    pub message: String,
+    /// When the state began, where the provider tells.
+    pub since: Option<Timestamp>,
 }
 
 impl Instance {
@@ -95,6 +109,37 @@ impl Instance {
     pub fn is_owned_by_cluster(&self, cluster_id: &str) -> bool {
         self.tags.get(&tag::cluster(cluster_id)).is_some_and(|value| value == tag::OWNED)
     }
+}
+
+/// What the provider's own checks and its calendar say of one instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceReport {
+    pub instance: InstanceId,
+    /// The checks that fail; empty when all is well.
+    pub impairments: Vec<Impairment>,
+    pub events: Vec<ScheduledEvent>,
+}
+
+/// A check of the provider that fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Impairment {
+    /// Which one: `system`, `instance` or `attached-ebs`.
+    pub check: String,
+    pub since: Option<Timestamp>,
+}
+
+/// Something that the provider will do to an instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledEvent {
+    pub id: String,
+    pub instance: InstanceId,
+    /// The provider's code, such as `instance-retirement`.
+    pub code: String,
+    pub description: String,
+    pub not_before: Option<Timestamp>,
+    pub not_after: Option<Timestamp>,
+    /// The latest start that the provider accepts when the event is moved.
+    pub not_before_deadline: Option<Timestamp>,
 }
 
 /// What kind of failure a provider's answer is. The class decides what happens next; the text is

@@ -9,7 +9,9 @@
 
 pub mod cloud;
 pub mod decision;
+pub mod disruption;
 pub mod drain;
+pub mod drift;
 mod entries;
 pub mod lease;
 pub mod machine;
@@ -17,6 +19,9 @@ pub mod machineset;
 pub mod merge_patch;
 pub mod node;
 pub mod nodelink;
+pub mod operator_status;
+pub mod pacing;
 pub mod pause;
 pub mod providerspec;
 pub mod selector;
+pub mod sweep;

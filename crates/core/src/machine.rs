@@ -1,13 +1,14 @@
 //! What happens to one Machine: launch, link, notice, terminate.
 //!
-//! `decide` covers a Machine that lives (`binding` finds its instance, `launch` makes it),
-//! `deleting` one that goes, `status` what is said of it, and
+//! `decide` covers a Machine that lives (`binding` finds its instance, `launch` makes it, `living`
+//! follows it), `deleting` one that goes, `status` what is said of it, and
 //! `outcome` how the result of an effect becomes part of the status.
 
 mod binding;
 pub mod decide;
 mod deleting;
 mod launch;
+mod living;
 pub mod observed;
 pub mod outcome;
 pub mod status;
@@ -15,4 +16,4 @@ pub mod status;
 mod tests;
 
 pub use decide::{Action, MachineDecision, MetadataChange, decide};
-pub use observed::{CloudKnowledge, Identity, Observed, Policy};
+pub use observed::{CloudKnowledge, HealthKnowledge, Identity, Observed, Policy};

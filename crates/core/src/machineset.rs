@@ -1,5 +1,6 @@
 //! How many Machines a pool has: which belong to it, which are made, which go first.
 
+pub mod capacity;
 pub mod decide;
 pub mod delete_order;
 pub mod observed;

@@ -49,6 +49,12 @@ pub fn ready_since(node: &Node) -> Option<Timestamp> {
     condition.last_transition_time.as_ref().map(|time| time.0)
 }
 
+/// Changes at each boot of the machine.
+pub fn boot_id(node: &Node) -> Option<&str> {
+    let info = node.status.as_ref()?.node_info.as_ref()?;
+    Some(info.boot_id.as_str()).filter(|id| !id.is_empty())
+}
+
 pub fn is_unschedulable(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }

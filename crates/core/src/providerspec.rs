@@ -21,6 +21,10 @@ pub struct ProviderSpecFacts {
     /// The Secret with credentials in the Machine's namespace; none means the default chain.
     pub credentials_secret: Option<String>,
     pub user_data_secret: Option<String>,
+    /// The names of the load balancers that the instance is registered with while it runs.
+    pub load_balancers: Vec<String>,
+    /// Whether a host is allocated for the Machine alone, which must be given back.
+    pub has_own_host: bool,
 }
 
 const PATH: &str = "spec.providerSpec.value";
@@ -56,7 +60,18 @@ pub fn read(provider_spec: &ProviderSpec) -> Result<ProviderSpecFacts, FieldErro
         region: nested_text(&object, "placement", "region")?,
         credentials_secret: nested_text(&object, "credentialsSecret", "name")?,
         user_data_secret: nested_text(&object, "userDataSecret", "name")?,
+        load_balancers: load_balancers(&object),
+        has_own_host: object
+            .get("placement")
+            .and_then(|placement| placement.pointer("/host/dedicatedHost/allocationStrategy"))
+            .is_some_and(|strategy| strategy == "Dynamic"),
     })
+}
+
+/// What is no list of named things is the provider's to refuse.
+fn load_balancers(object: &Map<String, Value>) -> Vec<String> {
+    let named = object.get("loadBalancers").and_then(Value::as_array).into_iter().flatten();
+    named.filter_map(|one| one.get("name")?.as_str().map(str::to_owned)).collect()
 }
 
 fn nested_text(

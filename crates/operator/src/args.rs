@@ -30,9 +30,30 @@ pub struct Args {
     #[arg(long, value_name = "REGION")]
     pub aws_region: Option<String>,
 
-    /// EC2 endpoint, instead of the Infrastructure object's or AWS's own.
+    /// EC2 endpoint, instead of the Infrastructure object's or AWS's own. Serves load balancing too,
+    /// unless --aws-elb-endpoint is given.
     #[arg(long, value_name = "URL")]
     pub aws_ec2_endpoint: Option<String>,
+
+    /// Endpoint of load balancing, classic and network, instead of the Infrastructure object's
+    /// (`elasticloadbalancing`), of --aws-ec2-endpoint or of AWS's own.
+    #[arg(long, value_name = "URL")]
+    pub aws_elb_endpoint: Option<String>,
+
+    /// STS endpoint, where roles and web identities are exchanged for credentials, instead of the
+    /// Infrastructure object's or AWS's own.
+    #[arg(long, value_name = "URL")]
+    pub aws_sts_endpoint: Option<String>,
+
+    /// SQS endpoint of --aws-event-queue-url, instead of the Infrastructure object's or AWS's own.
+    #[arg(long, value_name = "URL")]
+    pub aws_sqs_endpoint: Option<String>,
+
+    /// Queue of SQS that EventBridge sends EC2's and Health's events to. With it, changes are noticed
+    /// within seconds instead of at the next list. Read with the Machines' own credentials of the
+    /// queue's region; messages about instances of others are left in it.
+    #[arg(long, value_name = "URL")]
+    pub aws_event_queue_url: Option<String>,
 
     /// PEM file of certificates to trust for AWS endpoints, instead of the cluster's.
     #[arg(long, value_name = "FILE")]
@@ -45,6 +66,28 @@ pub struct Args {
     /// First pause before another look at an instance that is changing.
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
     pub cloud_first_look: Duration,
+
+    /// Time between questions for the cloud's own checks of instances and its scheduled events.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    pub cloud_report_period: Duration,
+
+    /// Least time between two sweeps for instances that carry the cluster's tag and belong to no
+    /// Machine. They are counted in machinist_orphan_instances and named in the ConfigMap
+    /// machinist-operator-status.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
+    pub sweep_period: Duration,
+
+    /// How old an instance without a Machine must be to count as an orphan: longer than any launch
+    /// takes and any clock is wrong.
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
+    pub orphan_age: Duration,
+
+    /// Terminates orphans that were launched for a Machine that no longer exists: only when seen in
+    /// two sweeps, on a fresh list of all Machines, never one that a Machine names, and at most one
+    /// in twenty of the cluster's instances in a sweep. Machines of other namespaces are not seen:
+    /// leave this off where they share the cluster's tag.
+    #[arg(long)]
+    pub terminate_orphans: bool,
 
     /// How long after a launch the cloud may not show the instance yet.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]

@@ -35,6 +35,16 @@ pub struct Stores {
     pub infrastructures: Store<Infrastructure>,
 }
 
+impl Stores {
+    /// The Node that a Machine is linked to, if it is still that Node.
+    pub fn linked_node(&self, machine: &Machine) -> Option<Arc<Node>> {
+        let reference = machine.status.as_ref()?.node_ref.as_ref()?;
+        let node = self.nodes.get(&ObjectKey::cluster_wide(reference.name.as_deref()?))?;
+        let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;
+        is_same.then_some(node)
+    }
+}
+
 /// Shared by all controllers of the process.
 pub struct Context {
     pub client: Client,

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use machinist_api::{Machine, MachineSet};
 
 use crate::{
+    cloud::{Clouds, access::ViewHealth},
     context::{Context, Stores},
-    metrics::{CloudViewRow, FleetSnapshot, MachineRow, MachineSetRow},
+    metrics::{
+        CloudViewRow, CloudsSnapshot, FleetSnapshot, MachineRow, MachineSetRow, PermissionRow,
+    },
 };
 
 const API_VERSION: &str = "machine.openshift.io/v1beta1";
@@ -16,19 +19,31 @@ pub fn register(context: &Arc<Context>) {
     context.metrics.register_fleet(move || snapshot(&stores));
     // Weak: the metrics belong to the context.
     let weak = Arc::downgrade(context);
-    context.metrics.register_cloud_views(move || {
-        let views = weak.upgrade().map(|context| context.clouds.views()).unwrap_or_default();
-        views
-            .into_iter()
-            .filter_map(|(key, age)| {
-                Some(CloudViewRow {
-                    provider: "aws".to_owned(),
-                    region: key.region,
-                    age_seconds: age?.as_secs_f64(),
-                })
-            })
-            .collect()
+    context.metrics.register_clouds(move || {
+        weak.upgrade().map(|context| clouds(&context.clouds)).unwrap_or_default()
     });
+}
+
+fn clouds(clouds: &Clouds) -> CloudsSnapshot {
+    let view = |health: ViewHealth| CloudViewRow {
+        provider: health.provider.to_owned(),
+        region: health.key.connection.region,
+        age_seconds: health.age.as_secs_f64(),
+        is_failing: health.failure.is_some(),
+    };
+    let permission = |(provider, permission): (&str, String)| PermissionRow {
+        provider: provider.to_owned(),
+        permission,
+    };
+    CloudsSnapshot {
+        views: clouds.health().into_iter().map(view).collect(),
+        missing_permissions: clouds
+            .missing_permissions()
+            .list()
+            .into_iter()
+            .map(permission)
+            .collect(),
+    }
 }
 
 fn snapshot(stores: &Stores) -> FleetSnapshot {

@@ -18,6 +18,8 @@ pub mod machineset;
 pub mod metrics;
 pub mod nodelink;
 pub mod run;
+pub mod status;
+pub mod sweep;
 #[cfg(test)]
 mod testing;
 pub mod wake;

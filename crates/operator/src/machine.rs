@@ -1,9 +1,12 @@
 //! The Machine controller: launches, links, follows and terminates one Machine at a time.
 //!
 //! Five steps, each in a file of its name: observe (reads), validate (reads, only before a launch),
-//! decide (core), execute (writes; stops at the first failure), publish (status).
+//! decide (core), execute (writes, and `effects` on the cloud; stops at the first failure), publish
+//! (status).
 
+mod effects;
 mod execute;
+mod memory;
 mod observe;
 mod publish;
 mod validate;
@@ -12,11 +15,11 @@ use std::time::Duration;
 
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
-    machine::{CloudKnowledge, decide},
+    machine::{CloudKnowledge, decide, observed::LaunchParameters},
 };
 
+pub use self::memory::Memory;
 use crate::{
-    cloud::pace::NotYet,
     context::Context,
     engine::{queue::Outcome, store::ObjectKey},
     write::WriteError,
@@ -27,8 +30,9 @@ pub const NAME: &str = "machine";
 /// How soon to look again after somebody else's write came first; their event usually comes sooner.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
-pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
+pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
     let Some(machine) = context.stores.machines.get(&key) else {
+        memory.forget(&key);
         context.note_waiting(NAME, &key, &[]);
         context.metrics.forget_machine(&key.namespace, &key.name);
         return Outcome::Settled;
@@ -42,7 +46,12 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
 
     context.note_waiting(NAME, &key, &decision.waiting);
     let prepared = check.and_then(|check| check.prepared);
-    let executed = execute::execute(context, &observation, &decision.actions, prepared).await;
+    let executed =
+        execute::execute(context, memory, &observation, &decision.actions, prepared).await;
+    if let Some(not_yet) = executed.not_yet() {
+        // Nothing was done of what the status would tell.
+        return Outcome::RecheckAfter(not_yet.after);
+    }
     if executed.failure.as_ref().is_some_and(is_superseded) {
         // The status was decided on a version that is no more; it would be refused as well.
         return Outcome::RecheckAfter(AFTER_CONFLICT);
@@ -50,10 +59,7 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
     let published = publish::publish(context, &decision, &executed).await;
 
     if let Some(error) = executed.failure {
-        return match error.downcast_ref::<NotYet>() {
-            Some(not_yet) => Outcome::RecheckAfter(not_yet.after),
-            None => Outcome::Failed(error),
-        };
+        return Outcome::Failed(error);
     }
     if let Err(error) = published {
         return superseded_or_failed(error.into());
@@ -70,7 +76,7 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
 /// A failure of the cloud that time may heal. Only a fault of the configuration does not heal.
 fn retryable_failure(
     cloud: &CloudKnowledge,
-    check: Option<&Result<(), CloudFailure>>,
+    check: Option<&Result<LaunchParameters, CloudFailure>>,
 ) -> Option<CloudFailure> {
     let failure = match (cloud, check) {
         (CloudKnowledge::Unknown(failure), _) => failure,

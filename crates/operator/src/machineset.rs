@@ -2,6 +2,7 @@
 //!
 //! The same five steps as every controller; `validate` is part of the decision.
 
+pub mod capacity;
 mod execute;
 mod memory;
 mod observe;

@@ -14,18 +14,18 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::{
-    fleet::{CloudViewRow, FleetSnapshot, MachineRow, MachineSetRow},
-    instance_failures::InstanceOperation,
-};
 use self::{
-    fleet::{CloudViews, Fleet},
-    instance_failures::InstanceFailures,
-    process::Process,
+    clouds::Clouds, fleet::Fleet, instance_failures::InstanceFailures, process::Process,
     waiting::Waiting,
+};
+pub use self::{
+    clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
+    fleet::{FleetSnapshot, MachineRow, MachineSetRow},
+    instance_failures::InstanceOperation,
 };
 use crate::engine::queue::Outcome;
 
+mod clouds;
 mod fleet;
 mod instance_failures;
 mod process;
@@ -63,7 +63,11 @@ struct Shared {
     dropped_events: Counter,
     phase_transition: Family<PhaseLabels, Histogram, fn() -> Histogram>,
     cloud_calls: Family<CloudCallLabels, Counter>,
+    notices: Family<NoticeLabels, Counter>,
+    orphans: Gauge,
+    orphans_terminated: Counter,
     invariant_violations: Family<InvariantLabels, Counter>,
+    drift: Family<DriftLabels, Counter>,
     instance_failures: InstanceFailures,
     waiting: Waiting,
 }
@@ -117,6 +121,27 @@ struct CloudCallLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DriftLabels {
+    class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NoticeLabels {
+    result: &'static str,
+}
+
+/// What became of a notice of the cloud.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeResult {
+    /// About an instance of ours: looked at.
+    Ours,
+    /// About somebody else's: left alone.
+    Others,
+    /// It could not be read: dropped.
+    Malformed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct InvariantLabels {
     invariant: &'static str,
 }
@@ -151,7 +176,11 @@ impl Metrics {
             dropped_events: Counter::default(),
             phase_transition: Family::new_with_constructor(phases),
             cloud_calls: Family::default(),
+            notices: Family::default(),
+            orphans: Gauge::default(),
+            orphans_terminated: Counter::default(),
             invariant_violations: Family::default(),
+            drift: Family::default(),
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
         };
@@ -170,17 +199,39 @@ impl Metrics {
         Ok(encoded)
     }
 
+    /// Counts something that happened behind the cluster's back.
+    pub fn count_drift(&self, class: machinist_core::drift::Class) {
+        self.shared.drift.get_or_create(&DriftLabels { class: class.as_str() }).inc();
+    }
+
     /// Publishes the fleet's metrics from what `snapshot` returns at each scrape.
     pub fn register_fleet(&self, snapshot: impl Fn() -> FleetSnapshot + Send + Sync + 'static) {
         self.lock_registry().register_collector(Box::new(Fleet::new(snapshot)));
     }
 
-    /// Publishes the age of each cloud view from what `views` returns at each scrape.
-    pub fn register_cloud_views(
-        &self,
-        views: impl Fn() -> Vec<CloudViewRow> + Send + Sync + 'static,
-    ) {
-        self.lock_registry().register_collector(Box::new(CloudViews::new(views)));
+    /// Publishes how the cloud views are doing from what `snapshot` returns at each scrape.
+    pub fn register_clouds(&self, snapshot: impl Fn() -> CloudsSnapshot + Send + Sync + 'static) {
+        self.lock_registry().register_collector(Box::new(Clouds::new(snapshot)));
+    }
+
+    /// Counts a notice of the cloud.
+    pub fn count_notice(&self, result: NoticeResult) {
+        let result = match result {
+            NoticeResult::Ours => "ours",
+            NoticeResult::Others => "others",
+            NoticeResult::Malformed => "malformed",
+        };
+        self.shared.notices.get_or_create(&NoticeLabels { result }).inc();
+    }
+
+    /// Publishes how many instances of the cluster belong to no Machine.
+    pub fn set_orphans(&self, count: usize) {
+        self.shared.orphans.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Counts an instance without a Machine that was terminated.
+    pub fn count_orphan_terminated(&self) {
+        self.shared.orphans_terminated.inc();
     }
 
     /// Observes how long after its creation a machine entered a phase.
@@ -328,9 +379,29 @@ impl Shared {
             self.cloud_calls.clone(),
         );
         registry.register(
+            "machinist_cloud_notices",
+            "Notices from the cloud's event queue by what became of them",
+            self.notices.clone(),
+        );
+        registry.register(
+            "machinist_orphan_instances",
+            "Instances with the cluster's tag and without a Machine",
+            self.orphans.clone(),
+        );
+        registry.register(
+            "machinist_orphan_instances_terminated",
+            "Instances without a Machine that were terminated",
+            self.orphans_terminated.clone(),
+        );
+        registry.register(
             "machinist_invariant_violations",
             "Things that happened and must never happen",
             self.invariant_violations.clone(),
+        );
+        registry.register(
+            "machinist_machine_drift",
+            "Changes of instances that were made behind the cluster's back",
+            self.drift.clone(),
         );
         registry.register_collector(Box::new(self.instance_failures.clone()));
         registry.register_collector(Box::new(self.waiting.clone()));

@@ -1,19 +1,16 @@
 //! How the parts are put together: stores, watches, clouds, queues, leases. Wiring only; nothing is
 //! decided here.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kube::Client;
-use machinist_core::{lease::LeaseTimings, machine::Policy};
+use machinist_core::{lease::LeaseTimings, machine::Policy, sweep};
+use machinist_providers::service;
 
 use crate::{
     args::Args,
-    cloud::{
-        CloudSettings, Clouds,
-        connect::{Connect, RealClouds},
-        view::ViewTimings,
-    },
+    cloud::{CloudParts, CloudSettings, Clouds, connect::Connect, view::ViewTimings},
     context::{Context, Stores},
     drain,
     engine::{
@@ -31,6 +28,8 @@ use crate::{
     index, machine, machineset,
     metrics::Metrics,
     nodelink,
+    status::StatusPublisher,
+    sweep::Sweeper,
     wake::{self, Queues},
 };
 
@@ -39,11 +38,12 @@ const SET_CONCURRENCY: usize = 8;
 const NODE_CONCURRENCY: usize = 16;
 
 /// Runs the operator until it is told to stop, or a part of it fails.
+#[cfg(feature = "aws")]
 pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
     let env = Env::system()?;
     let metrics = Metrics::new();
     let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
-    let connect = Arc::new(RealClouds { metrics: metrics.clone() });
+    let connect = Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() });
     let supervisor = Supervisor::new();
     let spawner = supervisor.spawner();
     let readiness = Readiness::default();
@@ -73,6 +73,7 @@ pub fn start(
     let queues = Queues {
         machines: Queue::new(machine::NAME, env, metrics),
         machine_sets: Queue::new(machineset::NAME, env, metrics),
+        capacities: Queue::new(machineset::capacity::NAME, env, metrics),
         nodes: Queue::new(nodelink::NAME, env, metrics),
         drains: Queue::new(drain::NAME, env, metrics),
     };
@@ -80,15 +81,16 @@ pub fn start(
     wake::connect(&stores, &queues, &draining);
 
     let (on, to) = (stores.clone(), queues.machines.clone());
-    let clouds = Clouds::new(
-        client,
-        env,
-        spawner,
+    let clouds = Clouds::new(CloudParts {
+        client: client.clone(),
+        env: env.clone(),
+        spawner: spawner.clone(),
+        metrics: metrics.clone(),
         connect,
-        cloud_settings(args)?,
-        &stores.infrastructures,
-        Arc::new(move |news| wake::cloud_changed(&on, &to, news)),
-    );
+        settings: cloud_settings(args)?,
+        infrastructures: stores.infrastructures.clone(),
+        listener: Arc::new(move |news| wake::cloud_changed(&on, &to, news)),
+    });
     let leadership = start_election(args, client, env, metrics, spawner)?;
     let context = Arc::new(Context {
         client: client.clone(),
@@ -108,6 +110,20 @@ pub fn start(
         readiness.require(name, is_synced);
     }
     start_controllers(args, spawner, &context, queues, draining);
+    start_sweep(args, spawner, &context)
+}
+
+/// The sweep, and the status that tells of it.
+fn start_sweep(args: &Args, spawner: &Spawner, context: &Arc<Context>) -> anyhow::Result<()> {
+    let policy = sweep::Policy {
+        terminate: args.terminate_orphans,
+        launch_timeout: SignedDuration::try_from(args.orphan_age)?,
+        consistency_bound: SignedDuration::try_from(args.launch_visibility)?,
+    };
+    let sweeper = Sweeper::new(context, &args.namespace, policy, args.sweep_period);
+    let publisher = StatusPublisher::new(context, &args.namespace, &sweeper.findings());
+    spawner.spawn("sweep", sweeper.run());
+    spawner.spawn("operator status", publisher.run());
     Ok(())
 }
 
@@ -244,14 +260,14 @@ fn start_controllers(
             queue.run(leadership, stopping, concurrency, handler).await
         });
     };
-    let of = Arc::clone(context);
+    let (of, memory) = (Arc::clone(context), Arc::new(machine::Memory::default()));
     start(
         machine::NAME,
         queues.machines,
         args.machine_concurrency,
         Box::new(move |key| {
-            let context = Arc::clone(&of);
-            Box::pin(async move { machine::reconcile(&context, key).await })
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { machine::reconcile(&context, &memory, key).await })
         }),
     );
     let (of, memory) = (Arc::clone(context), Arc::new(machineset::Memory::default()));
@@ -262,6 +278,16 @@ fn start_controllers(
         Box::new(move |key| {
             let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
             Box::pin(async move { machineset::reconcile(&context, &memory, key).await })
+        }),
+    );
+    let (of, memory) = (Arc::clone(context), Arc::new(machineset::capacity::Memory::default()));
+    start(
+        machineset::capacity::NAME,
+        queues.capacities,
+        SET_CONCURRENCY,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { machineset::capacity::reconcile(&context, &memory, key).await })
         }),
     );
     let of = Arc::clone(context);
@@ -308,12 +334,55 @@ fn cloud_settings(args: &Args) -> anyhow::Result<CloudSettings> {
     };
     Ok(CloudSettings {
         region: args.aws_region.clone(),
-        ec2_endpoint: args.aws_ec2_endpoint.clone(),
+        endpoints: endpoints(args),
         ca_bundle_pem,
+        event_queue_url: args.aws_event_queue_url.clone(),
         timings: ViewTimings {
             list_period: args.cloud_list_period,
             first_look: args.cloud_first_look.max(Duration::from_millis(100)),
+            report_period: args.cloud_report_period.max(Duration::from_secs(1)),
             launch_visibility: args.launch_visibility,
         },
     })
+}
+
+/// The endpoints that flags name, by the names that Infrastructure's `serviceEndpoints` use.
+fn endpoints(args: &Args) -> BTreeMap<String, String> {
+    let load_balancing = args.aws_elb_endpoint.as_ref().or(args.aws_ec2_endpoint.as_ref());
+    [
+        (service::EC2, args.aws_ec2_endpoint.as_ref()),
+        (service::ELASTIC_LOAD_BALANCING, load_balancing),
+        (service::STS, args.aws_sts_endpoint.as_ref()),
+        (service::SQS, args.aws_sqs_endpoint.as_ref()),
+    ]
+    .into_iter()
+    .filter_map(|(name, url)| Some((name.to_owned(), url?.clone())))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_ec2_endpoint_serves_load_balancing_too_unless_that_has_its_own() {
+        let of = |flags: &[&str]| {
+            let args = Args::parse_from([&["machinist-operator"], flags].concat());
+            let endpoints = endpoints(&args).into_iter();
+            endpoints.map(|(name, url)| format!("{name}={url}")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[]), [""; 0]);
+        assert_eq!(of(&["--aws-ec2-endpoint=a"]), ["ec2=a", "elasticloadbalancing=a"]);
+        assert_eq!(
+            of(&[
+                "--aws-ec2-endpoint=a",
+                "--aws-elb-endpoint=b",
+                "--aws-sts-endpoint=c",
+                "--aws-sqs-endpoint=d",
+            ]),
+            ["ec2=a", "elasticloadbalancing=b", "sqs=d", "sts=c"]
+        );
+    }
 }

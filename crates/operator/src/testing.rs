@@ -1,6 +1,6 @@
 //! What a controller is given in a unit test: empty stores, a small API server, and no cloud.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use machinist_core::machine::Policy;
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cloud::{CloudSettings, Clouds, connect::RealClouds, view::ViewTimings},
+    cloud::{CloudParts, CloudSettings, Clouds, connect::Connect, real::RealClouds},
     context::{Context, Stores},
     engine::{
         env::Env,
@@ -25,33 +25,42 @@ use crate::{
 /// The path of all Machines in the namespace of the tests.
 pub(crate) const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces/ns/machines";
 
+/// The path of all Secrets in the namespace of the tests.
+pub(crate) const SECRETS: &str = "/api/v1/namespaces/ns/secrets";
+
 /// One operator whose controllers are called by hand.
 pub(crate) struct World {
     pub(crate) server: FakeServer,
     pub(crate) context: Context,
     events: EventWriter,
-    _supervisor: Supervisor,
+    /// Owns the views' tasks.
+    pub(crate) supervisor: Supervisor,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with_clouds(Arc::new(RealClouds { metrics: Metrics::new() }))
+    }
+
+    /// With clouds that a test scripts.
+    pub(crate) fn with_clouds(connect: Arc<dyn Connect>) -> Self {
+        Self::with_cloud_settings(connect, CloudSettings::default())
+    }
+
+    pub(crate) fn with_cloud_settings(connect: Arc<dyn Connect>, settings: CloudSettings) -> Self {
         let (server, env, metrics) = (FakeServer::new(), env(), Metrics::new());
         let (client, stores, supervisor) = (server.client(), stores(), Supervisor::new());
         let (recorder, events) = EventRecorder::new(&client, &env, &metrics, "machinist");
-        let timings = ViewTimings {
-            list_period: Duration::from_secs(60),
-            first_look: Duration::from_secs(1),
-            launch_visibility: Duration::from_secs(60),
-        };
-        let clouds = Clouds::new(
-            &client,
-            &env,
-            &supervisor.spawner(),
-            Arc::new(RealClouds { metrics: metrics.clone() }),
-            CloudSettings { region: None, ec2_endpoint: None, ca_bundle_pem: None, timings },
-            &stores.infrastructures,
-            Arc::new(|_| ()),
-        );
+        let clouds = Clouds::new(CloudParts {
+            client: client.clone(),
+            env: env.clone(),
+            spawner: supervisor.spawner(),
+            metrics: metrics.clone(),
+            connect,
+            settings,
+            infrastructures: stores.infrastructures.clone(),
+            listener: Arc::new(|_| ()),
+        });
         let context = Context {
             client,
             env,
@@ -62,7 +71,7 @@ impl World {
             policy: Policy::default(),
             leadership: Leadership::always_held(),
         };
-        Self { server, context, events, _supervisor: supervisor }
+        Self { server, context, events, supervisor }
     }
 
     /// The requests of one method so far, by path.
@@ -126,6 +135,26 @@ pub(crate) fn machine(name: &str, metadata: Value) -> Value {
         "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
         "metadata": known, "spec": { "providerSpec": {} },
     })
+}
+
+/// A Machine of a cluster, with credentials from the secret `cloud` in the region `r`.
+pub(crate) fn machine_in_cloud(name: &str, cluster: &str) -> Value {
+    let mut machine = machine(name, json!({}));
+    machine["metadata"]["labels"]["machine.openshift.io/cluster-api-cluster"] = json!(cluster);
+    machine["spec"]["providerSpec"]["value"] = json!({
+        "kind": "AWSMachineProviderConfig", "placement": { "region": "r" },
+        "credentialsSecret": { "name": "cloud" },
+    });
+    machine
+}
+
+/// Writes the secret `cloud`; the scripted clouds read its key.
+pub(crate) fn put_credentials(server: &FakeServer, base64: &str) {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "cloud", "namespace": "ns" }, "data": { "key": base64 },
+    });
+    server.put(SECRETS, secret);
 }
 
 /// A set named `pool`.

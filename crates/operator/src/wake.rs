@@ -9,7 +9,9 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use machinist_api::{Machine, MachineSet};
-use machinist_core::{drain::decide::concerns, machineset::validate, node};
+use machinist_core::{
+    drain::decide::concerns, machine::observed::provider_status, machineset::validate, node,
+};
 
 use crate::{
     cloud::snapshot::News,
@@ -27,6 +29,8 @@ use crate::{
 pub struct Queues {
     pub machines: Queue<ObjectKey>,
     pub machine_sets: Queue<ObjectKey>,
+    /// MachineSets too, for what is said on them of their capacity.
+    pub capacities: Queue<ObjectKey>,
     pub nodes: Queue<ObjectKey>,
     pub drains: Queue<ObjectKey>,
 }
@@ -35,9 +39,11 @@ pub struct Queues {
 pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) {
     let (on, to, memory) = (stores.clone(), queues.clone(), Arc::clone(draining));
     stores.machines.on_change(move |change| machine_changed(&on, &to, &memory, change));
-    let to = queues.clone();
+    let (on, to) = (stores.clone(), queues.clone());
     stores.machine_sets.on_change(move |change| {
         to.machine_sets.add(change.key.clone());
+        to.capacities.add(change.key.clone());
+        wake_drifted(&on, &to.machines, change);
     });
     let (on, to) = (stores.clone(), queues.clone());
     stores.nodes.on_change(move |change| node_changed(&on, &to, change));
@@ -51,7 +57,32 @@ pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) 
     });
     // Region, endpoint and tags of the whole cluster.
     let (on, to) = (stores.clone(), queues.clone());
-    stores.infrastructures.on_change(move |_| wake_all_machines(&on, &to.machines));
+    stores.infrastructures.on_change(move |_| {
+        wake_all_machines(&on, &to.machines);
+        for set in on.machine_sets.list() {
+            to.capacities.add(ObjectKey::of(&*set));
+        }
+    });
+}
+
+/// A pool's annotations say what follows when an instance of its was stopped or terminated: those to
+/// whom that happened look again.
+fn wake_drifted(stores: &Stores, machines: &Queue<ObjectKey>, change: &Change<MachineSet>) {
+    let Some(set) = &change.after else { return };
+    let before = change.before.as_ref();
+    let is_same = before.is_some_and(|before| {
+        before.metadata.annotations == set.metadata.annotations
+            && before.spec.replicas == set.spec.replicas
+    });
+    if is_same {
+        return;
+    }
+    let owner = set.metadata.uid.as_deref().unwrap_or_default();
+    for machine in stores.machines.by_index(index::MACHINE_BY_OWNER, owner) {
+        if provider_status(&machine).drift.is_some() {
+            machines.add(ObjectKey::of(&*machine));
+        }
+    }
 }
 
 /// Wakes the Machines that a view has news for.

@@ -1,32 +1,41 @@
-//! AWS, through the official SDK: how each verb of the contract becomes calls of EC2.
-//!
-//! Not here yet: registration with load balancers and the allocation of dedicated hosts. A
-//! providerSpec with `loadBalancers` is launched without them; one that asks for a dynamic host is
-//! refused.
+//! AWS, through the official SDK: how each verb of the contract becomes calls of its
+//! services.
 
+mod actions;
 mod catalog;
 mod client;
 mod config;
+mod credentials;
 mod errors;
-mod events;
+mod hosts;
 mod http;
 mod instances;
 mod launch;
+mod load_balancers;
 mod lookups;
 mod memory;
+mod queue;
+mod redaction;
+mod regions;
+mod reports;
 mod request;
+mod settings;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use machinist_core::cloud::{Instance, InstanceId, InstanceState};
+use machinist_api::RawObject;
+use machinist_core::cloud::{Instance, InstanceId, InstanceReport, InstanceState};
 
 pub use self::{
-    client::{AwsCredentials, AwsProvider, AwsSettings, AwsTimeouts, CallObserver},
+    actions::permissions,
+    client::AwsProvider,
     config::{API_VERSIONS, AwsMachineProviderConfig, KIND, ResourceReference},
+    queue::EventQueue,
+    settings::{AwsCredentials, AwsSettings, AwsTimeouts, Call, CallObserver},
 };
-use crate::{InstanceSize, LaunchRequest, PreparedLaunch, Provider, ProviderError, ScheduledEvent};
+use crate::{InstanceSize, LaunchRequest, PreparedLaunch, Provider, ProviderError};
 
 #[async_trait]
 impl Provider for AwsProvider {
@@ -74,6 +83,14 @@ impl Provider for AwsProvider {
         self.tag_instance(id, tags).await
     }
 
+    fn tags(&self, request: &LaunchRequest) -> BTreeMap<String, String> {
+        let Ok(config) = AwsMachineProviderConfig::parse(&request.provider_spec) else {
+            return BTreeMap::new();
+        };
+        let tags = request::tags(&config, request);
+        tags.into_iter().filter_map(|tag| Some((tag.key?, tag.value?))).collect()
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<InstanceState, ProviderError> {
         self.start_instance(id).await
     }
@@ -86,11 +103,8 @@ impl Provider for AwsProvider {
         self.reboot_instance(id).await
     }
 
-    async fn scheduled_events(
-        &self,
-        cluster_id: &str,
-    ) -> Result<Vec<ScheduledEvent>, ProviderError> {
-        self.list_scheduled_events(cluster_id).await
+    async fn reports(&self) -> Result<Vec<InstanceReport>, ProviderError> {
+        self.list_reports().await
     }
 
     async fn move_event(
@@ -100,6 +114,26 @@ impl Provider for AwsProvider {
         not_before: Timestamp,
     ) -> Result<(), ProviderError> {
         self.move_scheduled_event(id, event_id, not_before).await
+    }
+
+    async fn attach(
+        &self,
+        provider_spec: &RawObject,
+        instance: &Instance,
+    ) -> Result<(), ProviderError> {
+        self.attach_instance(provider_spec, instance).await
+    }
+
+    async fn detach(
+        &self,
+        provider_spec: &RawObject,
+        instance: &Instance,
+    ) -> Result<(), ProviderError> {
+        self.detach_instance(provider_spec, instance).await
+    }
+
+    async fn release_hosts(&self, machine_uid: &str) -> Result<(), ProviderError> {
+        self.release_hosts_of(machine_uid).await
     }
 
     async fn catalog(&self) -> Result<Vec<InstanceSize>, ProviderError> {

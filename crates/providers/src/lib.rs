@@ -6,11 +6,24 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use machinist_api::RawObject;
-pub use machinist_core::cloud::{ErrorClass, Instance, InstanceId, InstanceState};
+pub use machinist_core::cloud::{
+    ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, ScheduledEvent,
+    StateReason,
+};
 use serde_json::Value;
 
 #[cfg(feature = "aws")]
 pub mod aws;
+pub mod notice;
+
+/// The services whose endpoints may be overridden, by the names that Infrastructure uses.
+pub mod service {
+    pub const EC2: &str = "ec2";
+    /// Classic and network load balancers alike.
+    pub const ELASTIC_LOAD_BALANCING: &str = "elasticloadbalancing";
+    pub const SQS: &str = "sqs";
+    pub const STS: &str = "sts";
+}
 
 /// One account and region of a cloud.
 ///
@@ -72,6 +85,10 @@ pub trait Provider: Send + Sync {
         tags: &BTreeMap<String, String>,
     ) -> Result<(), ProviderError>;
 
+    /// The tags that an instance launched by this request carries; computed, not asked for. Empty
+    /// where the providerSpec cannot be read.
+    fn tags(&self, request: &LaunchRequest) -> BTreeMap<String, String>;
+
     /// Begins to start a stopped instance. Starting a running one succeeds.
     async fn start(&self, id: &InstanceId) -> Result<InstanceState, ProviderError>;
 
@@ -82,12 +99,11 @@ pub trait Provider: Send + Sync {
     /// each call is one reboot.
     async fn reboot(&self, id: &InstanceId) -> Result<(), ProviderError>;
 
-    /// Every scheduled event on the cluster's instances, completed and cancelled ones included as
-    /// the provider reports them. All or nothing, like `list`.
-    async fn scheduled_events(
-        &self,
-        cluster_id: &str,
-    ) -> Result<Vec<ScheduledEvent>, ProviderError>;
+    /// Every instance of the account and region that fails one of the provider's checks or has a
+    /// scheduled event, sorted by id; completed and cancelled events are included as the provider
+    /// reports them. Instances of other clusters are among them: providers cannot always ask by
+    /// tag. All or nothing, like `list`, and its cost does not grow with the fleet.
+    async fn reports(&self) -> Result<Vec<InstanceReport>, ProviderError>;
 
     /// Moves an event to another start, where the provider allows it.
     async fn move_event(
@@ -97,8 +113,40 @@ pub trait Provider: Send + Sync {
         not_before: Timestamp,
     ) -> Result<(), ProviderError>;
 
+    /// Registers a running instance with the load balancers that its providerSpec names. What is
+    /// registered already stays so.
+    async fn attach(
+        &self,
+        provider_spec: &RawObject,
+        instance: &Instance,
+    ) -> Result<(), ProviderError>;
+
+    /// Takes an instance out of the load balancers that its providerSpec names. A load balancer
+    /// that is gone, or does not know the instance, is no error.
+    async fn detach(
+        &self,
+        provider_spec: &RawObject,
+        instance: &Instance,
+    ) -> Result<(), ProviderError>;
+
+    /// Gives back the hosts that were allocated for a Machine and nothing else: they are found by
+    /// the Machine's uid on them. None is no error. Fails while an instance is still on one.
+    async fn release_hosts(&self, machine_uid: &str) -> Result<(), ProviderError>;
+
     /// The sizes that the region offers, sorted by name.
     async fn catalog(&self) -> Result<Vec<InstanceSize>, ProviderError>;
+}
+
+/// Keeps calls within the pace that an account allows; one for each account and region, shared by
+/// everybody who calls there.
+#[async_trait]
+pub trait Pacer: Send + Sync {
+    /// Waits until a read may be sent. Whoever changes things asked for their turn beforehand, so
+    /// as not to hold a place while they wait.
+    async fn turn_to_read(&self, action: &'static str);
+
+    /// Learns from an answer; `None` is success.
+    fn learn(&self, action: &'static str, class: Option<ErrorClass>);
 }
 
 /// What is to be launched, and for whom.
@@ -113,6 +161,16 @@ pub struct LaunchRequest {
     pub user_data: Option<UserData>,
     /// Tags of the whole cluster (Infrastructure's resourceTags); the Machine's own come first.
     pub cluster_tags: BTreeMap<String, String>,
+    pub ip_family: IpFamily,
+}
+
+/// Which addresses the cluster's machines have (Infrastructure's ipFamily).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IpFamily {
+    #[default]
+    IPv4,
+    DualStackIPv4Primary,
+    DualStackIPv6Primary,
 }
 
 /// User data: bytes that are never shown.
@@ -130,20 +188,6 @@ impl std::fmt::Debug for UserData {
 pub struct PreparedLaunch {
     pub request: LaunchRequest,
     pub resolved: Value,
-}
-
-/// Something that the provider will do to an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduledEvent {
-    pub id: String,
-    pub instance: InstanceId,
-    /// The provider's code, such as `instance-retirement`.
-    pub code: String,
-    pub description: String,
-    pub not_before: Option<Timestamp>,
-    pub not_after: Option<Timestamp>,
-    /// The latest start that the provider accepts when the event is moved.
-    pub not_before_deadline: Option<Timestamp>,
 }
 
 /// One size of instance.
@@ -166,10 +210,12 @@ pub struct ProviderError {
     pub message: String,
     /// The provider's own error code, where it gave one.
     pub code: Option<String>,
+    /// The permission that the credentials lack, such as `ec2:StartInstances`, where that is why.
+    pub missing_permission: Option<String>,
 }
 
 impl ProviderError {
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), code: None }
+        Self { class, message: message.into(), code: None, missing_permission: None }
     }
 }

@@ -90,7 +90,7 @@ struct Table<'a> {
 impl Table<'_> {
     fn heading(&mut self, title: &str) {
         let mut cells = vec![Cell::plain(title)];
-        let columns = self.runs.iter().map(|run| format!("{} machines", run.machines));
+        let columns = self.runs.iter().map(|run| run.scenario.label());
         cells.extend(columns.map(Cell::plain));
         self.rows.push(cells.into());
     }
@@ -105,6 +105,10 @@ impl Table<'_> {
         self.rows.push(Row::default());
         self.heading(title);
         self.row("  wall time, s", |run| format!("{:.1}", phase(run).wall_seconds));
+        self.row("  wall time for each machine, s", |run| {
+            let machines = f64::from(run.scenario.machines.max(1));
+            format!("{:.3}", phase(run).wall_seconds / machines)
+        });
         self.row("  operator CPU, s", |run| format!("{:.2}", phase(run).cpu_seconds));
         self.row("  EC2 calls (for each machine)", |run| counted(phase(run).ec2_total(), run));
         let actions = names(self.runs, |run| phase(run).ec2_calls.keys());
@@ -153,6 +157,6 @@ fn names<'a, Keys: Iterator<Item = &'a String>>(
 
 fn counted(count: usize, run: &Run) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a benchmark counts to no 2^52")]
-    let for_each = count as f64 / f64::from(run.machines.max(1));
+    let for_each = count as f64 / f64::from(run.scenario.machines.max(1));
     format!("{count} ({for_each:.2})")
 }

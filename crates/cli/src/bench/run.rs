@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep};
 use super::audit::{Request, Requests, requests_of};
 use super::fleet::{Fleet, Latency};
 use super::process::{Usage, usage};
+use super::scenario::Scenario;
 use crate::args::BenchArgs;
 use crate::up::manifests::{worker_pool, worker_pool_name};
 use crate::up::{machine_crds, operator::Operator};
@@ -33,13 +34,13 @@ const OPERATOR_USER: &str = "machinist-operator-bench";
 /// in it counts as the way up, so it hides nothing; a write after it breaks the steady state.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What one run cost.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    pub machines: u16,
+    pub scenario: Scenario,
     /// From the creation of a Machine to Running, as a watch sees it.
     pub created_to_running: Latency,
     /// From the operator's start until it leads.
@@ -82,9 +83,10 @@ struct Mark {
     usage: Usage,
 }
 
-pub async fn run(machines: u16, args: &BenchArgs) -> anyhow::Result<Run> {
+pub async fn run(scenario: Scenario, args: &BenchArgs) -> anyhow::Result<Run> {
+    let machines = scenario.machines;
     let count = usize::from(machines);
-    say(machines, "starting the cluster");
+    say(&scenario, "starting the cluster");
     let cluster = Cluster::start(ClusterConfig {
         audit: true,
         progress: Progress::detect(),
@@ -94,17 +96,18 @@ pub async fn run(machines: u16, args: &BenchArgs) -> anyhow::Result<Run> {
         ..ClusterConfig::fast_for(count)
     })
     .await?;
+    cluster.cloud().add_faults(scenario.faults())?;
     let mut fleet = Fleet::watch(cluster.admin());
     let kubeconfig = cluster.operator_kubeconfig(OPERATOR_USER).await?;
     let begun = Timestamp::now();
-    let operator = Operator::start(&cluster, flags(kubeconfig, args)).await?;
+    let operator = Operator::start(&cluster, flags(kubeconfig, &scenario, args)).await?;
     let process = operator.process.process().id();
     let mark = || usage(process).map(|usage| Mark { at: Timestamp::now(), usage });
     let result = async {
         until_leading(&cluster).await?;
         let leads = mark()?;
 
-        say(machines, "going up");
+        say(&scenario, "going up");
         let clock = Instant::now();
         apply(cluster.admin(), worker_pool(&cluster.cloud().world(), machines)?).await?;
         fleet.until_running(count).await?;
@@ -114,13 +117,13 @@ pub async fn run(machines: u16, args: &BenchArgs) -> anyhow::Result<Run> {
         let created_to_running = fleet.latency();
         let settled = mark()?;
 
-        say(machines, &format!("all run after {:.1} s; steady state", up_wall.as_secs_f64()));
+        say(&scenario, &format!("all run after {:.1} s; steady state", up_wall.as_secs_f64()));
         let clock = Instant::now();
-        sleep(Duration::from_secs(args.steady_seconds)).await;
+        sleep(scenario.steady()).await;
         let steady_wall = clock.elapsed();
         let steady = mark()?;
 
-        say(machines, "going down");
+        say(&scenario, "going down");
         let clock = Instant::now();
         scale_to_zero(&cluster).await?;
         fleet.until_gone().await?;
@@ -140,7 +143,7 @@ pub async fn run(machines: u16, args: &BenchArgs) -> anyhow::Result<Run> {
         let zero = Mark { at: begun, usage: Usage::default() };
         let start_wall = Duration::try_from(leads.at.duration_since(begun)).unwrap_or_default();
         anyhow::Ok(Run {
-            machines,
+            scenario: scenario.clone(),
             created_to_running,
             start: phase(zero, leads, start_wall),
             up: phase(leads, settled, up_wall),
@@ -166,17 +169,18 @@ pub async fn run(machines: u16, args: &BenchArgs) -> anyhow::Result<Run> {
 }
 
 /// The operator's defaults, but for where it is.
-fn flags(kubeconfig: PathBuf, args: &BenchArgs) -> Vec<String> {
+fn flags(kubeconfig: PathBuf, scenario: &Scenario, args: &BenchArgs) -> Vec<String> {
     let mut flags = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--namespace={MACHINE_NAMESPACE}"),
     ];
+    flags.extend(scenario.operator_flags());
     flags.extend(args.operator_flag.iter().cloned());
     flags
 }
 
-fn say(machines: u16, what: &str) {
-    eprintln!("bench: {machines} machines: {what}");
+fn say(scenario: &Scenario, what: &str) {
+    eprintln!("bench: {}: {what}", scenario.label());
 }
 
 fn phase(

@@ -253,6 +253,49 @@ fn what_happens_behind_the_clusters_back_shows() {
 }
 
 #[test]
+fn drift_is_told_in_the_conditions_own_words() {
+    let conditions = |of: &[(&str, &str, &str, &str)]| {
+        let all = of
+            .iter()
+            .map(|(type_, status, reason, message)| condition(type_, status, reason, message));
+        json!(all.collect::<Vec<_>>())
+    };
+    let exists = ("InstanceExists", "True", "", "");
+    let missing = ("InstanceExists", "False", "InstanceMissing", "Instance not found on provider");
+    let stopped = "instance i-a was stopped by a user; it is started again at 12:05";
+    let held = "instance i-a is not known to the provider any more; its replacement is held";
+    for (phase, of, reason, message) in [
+        (
+            "Running",
+            [exists, ("InstanceRunning", "False", "StoppedByUser", stopped)],
+            "StoppedByUser",
+            stopped,
+        ),
+        ("Running", [exists, ("InstanceRunning", "Unknown", "Vanished", held)], "Vanished", held),
+        ("Failed", [missing, ("InstanceRunning", "False", "Vanished", held)], "Vanished", held),
+        (
+            "Running",
+            [exists, ("InstanceHealthy", "False", "Impaired", "checks fail")],
+            "Impaired",
+            "checks fail",
+        ),
+    ] {
+        expect(
+            |machine| {
+                machine["status"]["phase"] = json!(phase);
+                machine["status"]["conditions"] = conditions(&of);
+            },
+            reason,
+            message,
+        );
+    }
+    let unknown = ("InstanceHealthy", "Unknown", "HealthUnknown", "not permitted");
+    let waits =
+        waits_for(|machine| machine["status"]["conditions"] = conditions(&[exists, unknown]));
+    assert_eq!(waits, None, "what cannot be told holds nobody up");
+}
+
+#[test]
 fn a_pool_says_why_it_cannot_scale() {
     let mut failing = pool("p", 3, 0);
     failing["status"]["conditions"] =

@@ -57,7 +57,16 @@ pub fn of_machine(machine: &Machine, nodes: &Nodes<'_>) -> Option<Waiting> {
     if current == phase::FAILED {
         return Some(of_failure(&status, exists));
     }
-    of_instance(machine, exists).or_else(|| of_node(machine, nodes))
+    of_instance(machine, &status, exists)
+        .or_else(|| of_node(machine, nodes))
+        .or_else(|| not_true(&status, condition_type::INSTANCE_HEALTHY))
+        .or_else(|| not_true(&status, condition_type::LOAD_BALANCERS_ATTACHED))
+}
+
+/// The words of a condition that is there and False.
+fn not_true(status: &MachineStatus, type_: &str) -> Option<Waiting> {
+    let found = condition::find(&status.conditions, type_)?;
+    (found.status == ConditionStatus::False).then(|| from_condition(found))
 }
 
 /// What holds a pool up.
@@ -97,7 +106,11 @@ pub fn of_pool(set: &MachineSet) -> Option<Waiting> {
 }
 
 fn of_failure(status: &MachineStatus, exists: Option<&Condition>) -> Waiting {
-    // The condition says what became of the instance; the error only that it cannot be found.
+    // The conditions say what became of the instance and what follows; the error only that it
+    // cannot be found.
+    if let Some(down) = not_true(status, condition_type::INSTANCE_RUNNING) {
+        return down;
+    }
     let missing = exists.filter(|one| one.reason.as_deref() == Some(reason::INSTANCE_MISSING));
     if let Some(missing) = missing {
         return from_condition(missing);
@@ -139,7 +152,11 @@ fn of_deletion(machine: &Machine, status: &MachineStatus, deleted: Timestamp) ->
     wait(seen::TERMINATING, message, Some(deleted))
 }
 
-fn of_instance(machine: &Machine, exists: Option<&Condition>) -> Option<Waiting> {
+fn of_instance(
+    machine: &Machine,
+    status: &MachineStatus,
+    exists: Option<&Condition>,
+) -> Option<Waiting> {
     let provider = provider_status(machine);
     if let Some(missing) = exists.filter(|exists| exists.status != ConditionStatus::True) {
         // The provider's own words say more than "has not been created".
@@ -163,6 +180,10 @@ fn of_instance(machine: &Machine, exists: Option<&Condition>) -> Option<Waiting>
         return (!is_adopted)
             .then(|| wait(seen::LAUNCHING, "the instance is being launched", created));
     };
+    let running = condition::find(&status.conditions, condition_type::INSTANCE_RUNNING);
+    if let Some(down) = running.filter(|running| running.status != ConditionStatus::True) {
+        return Some(from_condition(down));
+    }
     match instance_state(machine, &provider).as_deref() {
         None | Some("running") => None,
         Some("pending") => {

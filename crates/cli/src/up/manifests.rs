@@ -1,7 +1,7 @@
 //! What does a new cluster hold? Machines as an installer makes them, and workloads to protect.
 
 use anyhow::Context;
-use machinist_api::names::label;
+use machinist_api::names::{annotation, label};
 use machinist_testbed::cloud::WorldIds;
 use machinist_testbed::singletons::{
     CREDENTIALS_SECRET, MACHINE_NAMESPACE, MASTER_USER_DATA_SECRET, WORKER_USER_DATA_SECRET,
@@ -50,6 +50,8 @@ pub fn worker_pool(world: &WorldIds, replicas: u16) -> anyhow::Result<Value> {
             "name": name,
             "namespace": MACHINE_NAMESPACE,
             "labels": { label::CLUSTER: world.infrastructure_name },
+            // Somebody who tries it out does not want to wait the usual five minutes.
+            "annotations": { annotation::STOPPED_GRACE_PERIOD: "30s" },
         },
         "spec": {
             "replicas": replicas,

@@ -110,7 +110,7 @@ fn things_to_try(state: &UpState, facts: &Facts) -> Vec<String> {
             r#"{{"instanceId":"{retired}","code":"instance-retirement","notBefore":"{when}"}}"#
         );
         lines.extend([
-            "  Stop an instance behind the cluster's back (start brings it back):".to_owned(),
+            "  Stop an instance behind the cluster's back (Machinist says so, and starts it half a minute later):".to_owned(),
             format!("    curl -X POST {admin}/instances/{stopped}/stop"),
             "  Let the provider announce that it retires a host (it stops the instance then):"
                 .to_owned(),

@@ -13,13 +13,15 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use machinist_api::{
-    AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus, condition,
+    AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus,
+    condition::{self, ConditionStatus},
     names::{annotation, condition_type, event, phase, reason},
 };
 
 use super::observed::Observed;
 use crate::{
     decision::{Announcement, Decision, Wait},
+    drift::Class,
     machine::status::go_list,
     node::{self, Readiness},
     selector,
@@ -97,18 +99,31 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> DrainDecision {
         .as_ref()
         .is_some_and(|annotations| annotations.contains_key(annotation::EXCLUDE_NODE_DRAINING));
     let was_linked = status.node_ref.is_some();
+    if is_instance_gone(&status) {
+        // Nobody is there to end the pods, and no budget can protect them any more.
+        return skipped(status, "Node drain skipped: the instance is gone", now);
+    }
     match observed.node {
         Some(node) if !is_excluded => drain(observed, node, status, now),
         None if was_linked && !is_excluded => complete(status, None, now),
-        _ => skipped(status, now),
+        _ => skipped(status, "Node drain skipped", now),
     }
 }
 
-fn skipped(mut status: MachineStatus, now: Timestamp) -> DrainDecision {
-    let done = Condition::holds(condition_type::DRAINED, now).with_message("Node drain skipped");
+/// Whether the instance was seen to terminate. One that is merely not found may still run.
+fn is_instance_gone(status: &MachineStatus) -> bool {
+    let running = condition::find(&status.conditions, condition_type::INSTANCE_RUNNING);
+    running
+        .filter(|condition| condition.status == ConditionStatus::False)
+        .and_then(|condition| Class::from_reason(condition.reason.as_deref()?))
+        .is_some_and(Class::is_termination)
+}
+
+fn skipped(mut status: MachineStatus, message: &str, now: Timestamp) -> DrainDecision {
+    let done = Condition::holds(condition_type::DRAINED, now).with_message(message);
     condition::set(&mut status.conditions, done);
     let mut decision = Decision::settled(status);
-    decision.announcements.push(Announcement::normal(event::DRAIN_SKIPPED, "Node drain skipped"));
+    decision.announcements.push(Announcement::normal(event::DRAIN_SKIPPED, message));
     decision
 }
 

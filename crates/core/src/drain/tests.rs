@@ -302,3 +302,26 @@ fn a_refusal_that_no_budget_explains_is_told_in_the_words_of_the_api_server() {
          admission webhook \"keep\" denied the request"
     );
 }
+
+#[test]
+fn a_machine_whose_instance_is_gone_needs_no_drain_and_a_stopped_one_does() {
+    for (reason, status, drained) in [
+        ("TerminatedByUser", "False", true),
+        ("SpotInterruption", "False", true),
+        ("StoppedByUser", "False", false),
+        ("Vanished", "Unknown", false),
+        ("Vanished", "False", false),
+    ] {
+        let mut world = World::new(vec![pod("a", json!({}))]);
+        let conditions = json!([{
+            "type": "InstanceRunning", "status": status, "reason": reason,
+            "lastTransitionTime": "2026-01-01T11:58:00Z",
+        }]);
+        world.machine.status.as_mut().unwrap().conditions =
+            serde_json::from_value(conditions).unwrap();
+        let decision = world.decide();
+        let is_done = condition::is_true(&decision.status.conditions, "Drained");
+        assert_eq!(is_done, drained, "{reason}");
+        assert_eq!(decision.actions.is_empty(), drained, "{reason}");
+    }
+}

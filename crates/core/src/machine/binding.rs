@@ -16,8 +16,9 @@ pub(super) enum Binding<'a> {
     NotVisibleYet {
         until: Timestamp,
     },
+    /// It was there; `seen` is what the cloud still shows of it.
     Gone {
-        why: String,
+        seen: Option<&'a Instance>,
     },
     /// What is stored contradicts the cloud; nothing is touched.
     Conflict(String),
@@ -49,8 +50,8 @@ pub(super) fn bind<'a>(
         }
         return match by_uid() {
             Some(instance) if instance.state.is_live() => Binding::One(instance),
-            Some(instance) => Binding::Gone { why: instance.state_reason.clone() },
-            None if is_provisioned(machine) => Binding::Gone { why: String::new() },
+            Some(instance) => Binding::Gone { seen: Some(instance) },
+            None if is_provisioned(machine) => Binding::Gone { seen: None },
             None => Binding::Nothing,
         };
     };
@@ -69,7 +70,7 @@ pub(super) fn bind<'a>(
                 ))
             }
             _ if instance.state.is_live() => Binding::One(instance),
-            _ => Binding::Gone { why: instance.state_reason.clone() },
+            _ => Binding::Gone { seen: Some(instance) },
         },
         None => {
             let visible_from = provider_status(machine)
@@ -77,7 +78,7 @@ pub(super) fn bind<'a>(
                 .and_then(|intent| intent.since.checked_add(policy.launch_visibility).ok());
             match visible_from {
                 Some(until) if until > now => Binding::NotVisibleYet { until },
-                _ => Binding::Gone { why: String::new() },
+                _ => Binding::Gone { seen: None },
             }
         }
     }

@@ -6,23 +6,24 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use machinist_api::{
     AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineStatus, condition,
-    names::{annotation, condition_type, event, label, phase, reason, tag},
+    names::{condition_type, event, phase, reason},
 };
 
 use super::{
     binding::{Binding, bind},
     deleting,
     launch::{launch, launch_held_until},
+    living,
     observed::{
-        CloudKnowledge, Observed, Policy, has_finalizer, is_deleting, is_provisioned,
-        provider_status, validate, validate_record,
+        CloudKnowledge, Identity, Observed, Policy, has_finalizer, is_deleting, provider_status,
+        validate, validate_record,
     },
     status::StatusDraft,
 };
 use crate::{
-    cloud::{CloudFailure, Instance, InstanceId, InstanceState},
+    cloud::{CloudFailure, Instance, InstanceId},
     decision::{Announcement, Decision, Wait},
-    entries, pause,
+    pause,
 };
 
 pub type MachineDecision = Decision<Action, MachineStatus>;
@@ -44,9 +45,25 @@ pub enum Action {
     },
     /// Labels, annotations and providerID of the Machine object.
     ChangeMetadata(MetadataChange),
+    /// Starts an instance that somebody stopped.
+    Start {
+        id: InstanceId,
+    },
+    /// Deletes the Machine itself, so that its pool makes another.
+    Replace,
+    /// Registers the instance with its load balancers; the fingerprint is recorded when it is done.
+    Attach {
+        instance: Box<Instance>,
+        fingerprint: String,
+    },
+    Detach {
+        instance: Box<Instance>,
+    },
     Terminate {
         id: InstanceId,
     },
+    /// Gives back the hosts that were allocated for this Machine alone.
+    ReleaseHosts,
     DeleteNode {
         name: String,
         uid: String,
@@ -63,7 +80,12 @@ impl Action {
             Self::Launch { .. } => "Launch",
             Self::TagInstance { .. } => "TagInstance",
             Self::ChangeMetadata(_) => "ChangeMetadata",
+            Self::Start { .. } => "Start",
+            Self::Replace => "Replace",
+            Self::Attach { .. } => "Attach",
+            Self::Detach { .. } => "Detach",
             Self::Terminate { .. } => "Terminate",
+            Self::ReleaseHosts => "ReleaseHosts",
             Self::DeleteNode { .. } => "DeleteNode",
             Self::RemoveFinalizer => "RemoveFinalizer",
         }
@@ -151,7 +173,7 @@ fn decide_with_cloud(
 ) -> MachineDecision {
     let machine = observed.machine;
     match bind(machine, instances, policy, now) {
-        Binding::One(instance) => take_over(machine, instance, draft),
+        Binding::One(instance) => living::follow(observed, instance, draft, now),
         Binding::Nothing => launch(observed, draft, now),
         Binding::NotVisibleYet { until } => {
             let mut decision = settle(machine, draft);
@@ -162,7 +184,7 @@ fn decide_with_cloud(
             ));
             decision
         }
-        Binding::Gone { why } => gone(machine, draft, &why),
+        Binding::Gone { seen } => living::gone(observed, seen, draft, policy, now),
         Binding::Conflict(message) => {
             let mut draft = draft;
             draft.instance_unknown(reason::INVALID_CONFIGURATION, &message);
@@ -172,88 +194,6 @@ fn decide_with_cloud(
             decision
         }
     }
-}
-
-fn take_over(machine: &Machine, instance: &Instance, mut draft: StatusDraft) -> MachineDecision {
-    draft.take_instance(instance);
-    draft.instance_exists();
-    let mut actions = Vec::new();
-    if instance.machine_uid().is_none() {
-        let uid = machine.metadata.uid.clone().unwrap_or_default();
-        let tags = BTreeMap::from([(tag::MACHINE_UID.to_owned(), uid)]);
-        actions.push(Action::TagInstance { id: instance.id.clone(), tags });
-    }
-    // While the instance is pending nothing but its id is worth a write: its addresses and state
-    // change within seconds and would cost every launch two more.
-    let is_settled = instance.state != InstanceState::Pending || is_provisioned(machine);
-    if is_settled {
-        let change = metadata_of(machine, instance);
-        if !change.is_empty() {
-            actions.push(Action::ChangeMetadata(change));
-        }
-        draft.status.addresses = instance.addresses.clone();
-        let linked = draft.status.node_ref.is_some();
-        draft.set_phase(if linked { phase::RUNNING } else { phase::PROVISIONED });
-        draft.clear_failure();
-    } else {
-        draft.set_phase(phase::PROVISIONING);
-    }
-    let linked = draft.status.node_ref.is_some();
-    let mut decision = settle(machine, draft);
-    decision.actions = actions;
-    if !is_settled {
-        decision.waiting.push(Wait::on(
-            "InstancePending",
-            format!("instance {} is {}", instance.id, instance.state.as_str()),
-        ));
-    } else if !linked {
-        decision
-            .waiting
-            .push(Wait::on("NodeMissing", format!("instance {} has no node yet", instance.id)));
-    }
-    decision
-}
-
-fn metadata_of(machine: &Machine, instance: &Instance) -> MetadataChange {
-    let mut labels = BTreeMap::from([
-        (label::REGION.to_owned(), instance.region.clone()),
-        (label::ZONE.to_owned(), instance.zone.clone()),
-        (label::INSTANCE_TYPE.to_owned(), instance.instance_type.clone()),
-    ]);
-    let mut node_labels = BTreeMap::new();
-    if instance.interruptible {
-        labels.insert(label::INTERRUPTIBLE.to_owned(), String::new());
-        node_labels.insert(label::INTERRUPTIBLE.to_owned(), String::new());
-    }
-    let annotations = BTreeMap::from([(
-        annotation::INSTANCE_STATE.to_owned(),
-        instance.state.as_str().to_owned(),
-    )]);
-    let spec_labels = machine.spec.metadata.as_ref().map(|metadata| &metadata.labels);
-    let has_provider_id = machine.spec.provider_id.as_deref().is_some_and(|id| !id.is_empty());
-    MetadataChange {
-        labels: entries::missing_from(labels, machine.metadata.labels.as_ref()),
-        annotations: entries::missing_from(annotations, machine.metadata.annotations.as_ref()),
-        provider_id: (!has_provider_id).then(|| instance.provider_id.clone()),
-        node_labels: entries::missing_from(node_labels, spec_labels),
-    }
-}
-
-fn gone(machine: &Machine, mut draft: StatusDraft, why: &str) -> MachineDecision {
-    draft.instance_missing(why);
-    let mut decision = settle(machine, draft);
-    let state = BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), "Unknown".to_owned())]);
-    let annotations = entries::missing_from(state, machine.metadata.annotations.as_ref());
-    if !annotations.is_empty() {
-        decision
-            .actions
-            .push(Action::ChangeMetadata(MetadataChange { annotations, ..Default::default() }));
-    }
-    decision.announcements.push(Announcement::warning(
-        event::FAILED_UPDATE,
-        "the instance of this machine is gone; the machine is Failed and has to be replaced",
-    ));
-    decision
 }
 
 fn cloud_unknown(
@@ -300,12 +240,14 @@ fn unreadable_record(machine: &Machine, message: &str, now: Timestamp) -> Machin
     decision
 }
 
-/// A Failed Machine is left alone, unless it failed for its spec and the spec has changed since.
+/// A Failed Machine is left alone, unless it failed for its spec and the spec has changed since, or
+/// it failed for want of its instance: that one may be there after all.
 fn is_failed_for_good(machine: &Machine) -> bool {
     let is_failed =
         machine.status.as_ref().and_then(|status| status.phase.as_deref()) == Some(phase::FAILED);
+    let has_instance = Identity::of(machine).instance_id.is_some();
     let refused = provider_status(machine).refused_generation;
-    is_failed && (refused.is_none() || refused == machine.metadata.generation)
+    is_failed && !has_instance && (refused.is_none() || refused == machine.metadata.generation)
 }
 
 /// During a migration another API may own the Machine: then it is left alone and says so.

@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
-    Machine, condition,
-    names::{annotation, condition_type, event, phase, reason},
+    Condition, ConditionSeverity, Machine,
+    condition::{self, ConditionStatus},
+    names::{annotation, condition_type, event, label, phase, reason},
 };
 
 use super::{
     decide::{Action, MachineDecision, MetadataChange, settle},
     observed::{
         CloudKnowledge, Identity, Observed, Policy, has_finalizer, may_have_instance,
-        provider_status,
+        provider_status, validate,
     },
     status::{StatusDraft, go_list},
 };
 use crate::{
-    cloud::{Instance, InstanceState},
+    cloud::{Instance, InstanceState, StateReason},
     decision::{Announcement, Wait},
     node,
 };
@@ -91,19 +92,29 @@ fn terminate_what_is_left(
     // One effect in a pass: the next follows when this one is seen.
     let next = left.iter().find(|one| one.state != InstanceState::ShuttingDown);
     if let Some(instance) = next {
-        let mut decision = waiting(
-            machine,
-            draft,
-            "Terminating",
-            format!("instance {} is being terminated", instance.id),
-        );
+        let refused = termination_refused(&draft);
+        stops_running(&mut draft, instance, now);
+        let (word, message) = match refused {
+            Some(message) => (reason::TERMINATION_FAILED, message),
+            None => {
+                let message = format!("instance {} is being terminated", instance.id);
+                (reason::TERMINATING, message)
+            }
+        };
+        let mut decision = waiting(machine, draft, word, message);
+        // Traffic leaves first.
+        if must_detach(machine) {
+            decision.actions.push(Action::Detach { instance: Box::new((*instance).clone()) });
+        }
         decision.actions.push(Action::Terminate { id: instance.id.clone() });
         recheck_termination(&mut decision, now);
         return decision;
     }
     if let Some(instance) = left.first() {
         let message = format!("instance {} is shutting down", instance.id);
-        let mut decision = waiting(machine, draft, "Terminating", message);
+        stops_running(&mut draft, instance, now);
+        draft.instance_exists();
+        let mut decision = waiting(machine, draft, reason::TERMINATING, message);
         decision.actions.extend(show_state(machine, instance));
         recheck_termination(&mut decision, now);
         return decision;
@@ -119,6 +130,28 @@ fn terminate_what_is_left(
         return decision;
     }
     let_go(observed, draft)
+}
+
+/// Why the provider would not terminate the instance, if it would not.
+fn termination_refused(draft: &StatusDraft) -> Option<String> {
+    condition::find(&draft.status.conditions, condition_type::INSTANCE_EXISTS)
+        .filter(|exists| exists.reason.as_deref() == Some(reason::TERMINATION_FAILED))
+        .and_then(|exists| exists.message.clone())
+}
+
+/// Says that the instance is going because we terminate it, unless it was down before.
+fn stops_running(draft: &mut StatusDraft, instance: &Instance, now: Timestamp) {
+    let is_down = condition::find(&draft.status.conditions, condition_type::INSTANCE_RUNNING)
+        .is_some_and(|running| running.status == ConditionStatus::False);
+    if !is_down {
+        draft.set(Condition::fails(
+            condition_type::INSTANCE_RUNNING,
+            ConditionSeverity::Info,
+            reason::TERMINATING,
+            format!("instance {} is terminated with its machine", instance.id),
+            now,
+        ));
+    }
 }
 
 /// What carries the uid is ours, even where the Machine's own record of it was lost.
@@ -198,12 +231,61 @@ fn let_go(observed: &Observed<'_>, draft: StatusDraft) -> MachineDecision {
             uid: node::uid(node).to_owned(),
         });
     }
+    if must_detach(machine)
+        && let Some(instance) = remembered(machine)
+    {
+        decision.actions.push(Action::Detach { instance: Box::new(instance) });
+    }
+    let record = provider_status(machine);
+    let has_host = record.dedicated_host.is_some()
+        || validate(machine).is_ok_and(|facts| facts.has_own_host) && record.launch.is_some();
+    if has_host {
+        decision.actions.push(Action::ReleaseHosts);
+        let failure = condition::find(
+            machine.status.as_ref().map_or(&[][..], |status| &status.conditions),
+            condition_type::INSTANCE_EXISTS,
+        )
+        .filter(|exists| exists.reason.as_deref() == Some(reason::HOST_NOT_RELEASED))
+        .and_then(|exists| exists.message.clone());
+        decision.waiting.extend(failure.map(|words| Wait::on(reason::HOST_NOT_RELEASED, words)));
+    }
     decision.actions.push(Action::RemoveFinalizer);
     decision.announcements.push(Announcement::normal(
         event::DELETE,
         format!("Deleted machine {}", machine.metadata.name.as_deref().unwrap_or_default()),
     ));
     decision
+}
+
+/// Whether the instance may still be registered with load balancers: also where registering it
+/// failed half-way.
+fn must_detach(machine: &Machine) -> bool {
+    let has_balancers = validate(machine).is_ok_and(|facts| !facts.load_balancers.is_empty());
+    let conditions = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let attached = condition::find(conditions, condition_type::LOAD_BALANCERS_ATTACHED);
+    has_balancers && attached.is_none_or(|known| known.reason.as_deref() != Some(reason::DETACHED))
+}
+
+/// The instance as the Machine remembers it, for what is done after it is gone: an address stays
+/// registered when its owner goes.
+fn remembered(machine: &Machine) -> Option<Instance> {
+    let label =
+        |key: &str| machine.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned();
+    Some(Instance {
+        id: Identity::of(machine).instance_id?,
+        provider_id: machine.spec.provider_id.clone().unwrap_or_default(),
+        state: InstanceState::Terminated,
+        state_reason: StateReason::default(),
+        region: label(label::REGION).unwrap_or_default(),
+        zone: label(label::ZONE).unwrap_or_default(),
+        instance_type: label(label::INSTANCE_TYPE).unwrap_or_default(),
+        launched_at: None,
+        client_token: None,
+        interruptible: false,
+        tags: BTreeMap::new(),
+        addresses: machine.status.as_ref()?.addresses.clone(),
+        host_id: None,
+    })
 }
 
 fn waiting(

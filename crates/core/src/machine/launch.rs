@@ -9,7 +9,7 @@ use machinist_api::{
 
 use super::{
     decide::{Action, MachineDecision, settle},
-    observed::{Observed, client_token, provider_status},
+    observed::{LaunchParameters, Observed, client_token, provider_status},
     status::StatusDraft,
 };
 use crate::decision::{Announcement, Wait};
@@ -56,11 +56,11 @@ pub(super) fn launch(
             decision.waiting.push(Wait::on(failure.class.as_str(), &failure.message));
             decision
         }
-        Some(Ok(())) => {
+        Some(Ok(parameters)) => {
             draft.clear_failure();
             draft.set_phase(phase::PROVISIONING);
             let stored = draft.provider.launch.clone();
-            let intent = next_intent(machine, stored.as_ref(), now);
+            let intent = next_intent(machine, stored.as_ref(), parameters, now);
             let is_stored = stored.as_ref() == Some(&intent);
             draft.provider.launch = Some(intent.clone());
             let mut decision = settle(machine, draft);
@@ -75,7 +75,12 @@ pub(super) fn launch(
 
 /// The stored intent is repeated as it is, with its token, until its outcome is certain. Only what
 /// was certainly refused is followed by another attempt.
-fn next_intent(machine: &Machine, stored: Option<&LaunchIntent>, now: Timestamp) -> LaunchIntent {
+fn next_intent(
+    machine: &Machine,
+    stored: Option<&LaunchIntent>,
+    parameters: &LaunchParameters,
+    now: Timestamp,
+) -> LaunchIntent {
     let attempt = match stored {
         Some(intent) if !intent.refused => return intent.clone(),
         Some(refused) => refused.attempt + 1,
@@ -87,6 +92,7 @@ fn next_intent(machine: &Machine, stored: Option<&LaunchIntent>, now: Timestamp)
         client_token: client_token(uid, attempt),
         since: condition::to_seconds(now).0,
         refused: false,
+        parameters: Some(parameters.clone()).filter(|parameters| !parameters.is_null()),
     }
 }
 

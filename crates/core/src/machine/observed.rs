@@ -1,6 +1,8 @@
 //! What must be known to decide about one Machine.
 
-use jiff::SignedDuration;
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
     Machine,
     names::{finalizer, label},
@@ -8,8 +10,9 @@ use machinist_api::{
 };
 
 use crate::{
-    cloud::{CloudFailure, Instance, InstanceId},
+    cloud::{CloudFailure, Impairment, Instance, InstanceId},
     decision::FieldError,
+    disruption::Pool,
     nodelink::NodeMatch,
     providerspec::{self, ProviderSpecFacts},
 };
@@ -19,11 +22,35 @@ pub struct Observed<'a> {
     pub machine: &'a Machine,
     pub cloud: CloudKnowledge,
     pub node: NodeMatch<'a>,
+    pub health: HealthKnowledge,
+    /// Whether the cloud shows no live instance of the whole cluster: then its word is doubtful.
+    pub cloud_shows_nothing: bool,
+    /// The tags that the instance is to carry, where they are known.
+    pub wanted_tags: BTreeMap<String, String>,
+    /// The pool that owns the Machine, if one does.
+    pub pool: Option<Pool>,
     /// Whether the pool that owns the Machine is being deleted: then nothing is launched.
     pub owner_is_deleting: bool,
     /// What the provider's checks said of a launch; only asked when a launch is wanted.
-    pub launch_check: Option<Result<(), CloudFailure>>,
+    pub launch_check: Option<Result<LaunchParameters, CloudFailure>>,
 }
+
+/// What the provider's own checks say of the instance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HealthKnowledge {
+    /// No answer yet since start.
+    Loading,
+    /// The provider could not be asked; says why.
+    Unknown(String),
+    Known {
+        impairments: Vec<Impairment>,
+        /// When the provider takes the instance back, where it gave notice.
+        interruption: Option<Timestamp>,
+    },
+}
+
+/// What the names and filters of a providerSpec stand for, in the provider's own form.
+pub type LaunchParameters = serde_json::Value;
 
 /// What the cloud is known to hold for one Machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +68,14 @@ pub enum CloudKnowledge {
 pub struct Policy {
     /// How long after a launch the instance may still be invisible to reads.
     pub launch_visibility: SignedDuration,
+}
+
+impl Policy {
+    /// How long an instance that was there must be missing before that is believed. Minutes of
+    /// wrong answers were seen; a machine that is replaced a little later costs less.
+    pub fn disappearance(&self) -> SignedDuration {
+        self.launch_visibility * 5
+    }
 }
 
 impl Default for Policy {

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use machinist_api::{
-    Machine, MachineStatus,
-    names::{event, phase},
+    Condition, ConditionSeverity, Machine, MachineStatus,
+    names::{condition_type, event, phase, reason},
 };
 
 use super::{observed::Policy, status::StatusDraft};
@@ -65,9 +65,100 @@ pub fn launch_failed(
     }
 }
 
-/// The token was used before with other parameters, so an instance was launched with it whose
-/// answer was lost. `existing` is that instance, where it can be seen. While it cannot, nothing is
-/// launched; past the time by which it would be visible it is gone, and so is the Machine's chance.
+/// The instance was asked to start and was refused: said where the wait is said, and tried again.
+pub fn start_failed(machine: &Machine, failure: &CloudFailure, now: Timestamp) -> Aftermath {
+    let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
+    if let Some(record) = &mut draft.provider.drift {
+        record.failure = Some(failure.message.clone());
+    }
+    Aftermath {
+        status: draft.finish(machine.status.as_ref()),
+        announcements: vec![Announcement::warning(
+            event::FAILED_START,
+            format!("could not start: {}", failure.message),
+        )],
+    }
+}
+
+/// The instance is registered with its load balancers.
+pub fn attached(machine: &Machine, fingerprint: &str, now: Timestamp) -> Aftermath {
+    let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
+    draft.provider.attached = Some(fingerprint.to_owned());
+    draft.set(Condition::holds(condition_type::LOAD_BALANCERS_ATTACHED, now));
+    Aftermath { status: draft.finish(machine.status.as_ref()), announcements: Vec::new() }
+}
+
+/// The instance left its load balancers.
+pub fn detached(machine: &Machine, now: Timestamp) -> Aftermath {
+    let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
+    draft.provider.attached = None;
+    draft.set(Condition::fails(
+        condition_type::LOAD_BALANCERS_ATTACHED,
+        ConditionSeverity::Info,
+        reason::DETACHED,
+        "the instance left its load balancers, to be terminated",
+        now,
+    ));
+    Aftermath { status: draft.finish(machine.status.as_ref()), announcements: Vec::new() }
+}
+
+/// The provider refused to terminate the instance.
+pub fn terminate_failed(machine: &Machine, failure: &CloudFailure, now: Timestamp) -> Aftermath {
+    let words = format!("could not terminate: {}", failure.message);
+    let condition = Condition::holds(condition_type::INSTANCE_EXISTS, now)
+        .with_reason(reason::TERMINATION_FAILED)
+        .with_message(&words);
+    deletion_failed(machine, condition, words, now)
+}
+
+/// The host that was allocated for the Machine could not be given back.
+pub fn release_failed(machine: &Machine, failure: &CloudFailure, now: Timestamp) -> Aftermath {
+    let words = format!("could not release the dedicated host: {}", failure.message);
+    let condition = Condition::fails(
+        condition_type::INSTANCE_EXISTS,
+        ConditionSeverity::Warning,
+        reason::HOST_NOT_RELEASED,
+        &words,
+        now,
+    );
+    deletion_failed(machine, condition, words, now)
+}
+
+fn deletion_failed(
+    machine: &Machine,
+    condition: Condition,
+    words: String,
+    now: Timestamp,
+) -> Aftermath {
+    let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
+    draft.set(condition);
+    draft.set_phase(phase::DELETING);
+    Aftermath {
+        status: draft.finish(machine.status.as_ref()),
+        announcements: vec![Announcement::warning(event::FAILED_DELETE, words)],
+    }
+}
+
+/// A load balancer did not take the instance.
+pub fn attach_failed(machine: &Machine, failure: &CloudFailure, now: Timestamp) -> Aftermath {
+    let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
+    draft.set(Condition::fails(
+        condition_type::LOAD_BALANCERS_ATTACHED,
+        ConditionSeverity::Warning,
+        reason::ATTACHING_FAILED,
+        &failure.message,
+        now,
+    ));
+    Aftermath {
+        status: draft.finish(machine.status.as_ref()),
+        announcements: vec![Announcement::warning(event::FAILED_ATTACH, &failure.message)],
+    }
+}
+
+/// The token was used before with other parameters, so something was launched or allocated with it
+/// whose answer was lost. `existing` is that instance, where it can be seen. While it cannot, nothing
+/// is launched; past the time by which even a late answer would show it, the token is spent and the
+/// next attempt gets another.
 pub fn token_mismatch(
     machine: &Machine,
     existing: Option<&Instance>,
@@ -79,10 +170,13 @@ pub fn token_mismatch(
     }
     let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
     let since = draft.provider.launch.as_ref()?.since;
-    if since.checked_add(policy.launch_visibility).ok()? > now {
+    if since.checked_add(policy.disappearance()).ok()? > now {
         return None;
     }
-    draft.instance_missing("it was launched and is not there any more");
+    if let Some(intent) = &mut draft.provider.launch {
+        intent.refused = true;
+        intent.since = machinist_api::condition::to_seconds(now).0;
+    }
     Some(Aftermath { status: draft.finish(machine.status.as_ref()), announcements: Vec::new() })
 }
 

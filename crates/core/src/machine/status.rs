@@ -6,7 +6,7 @@ use machinist_api::{
     Condition, ConditionSeverity, LifecycleHook, Machine, MachineStatus, NodeReference, RawObject,
     condition,
     names::{condition_type, phase, reason},
-    provider_status::ProviderStatus,
+    provider_status::{HostReference, ProviderStatus},
 };
 
 use super::observed::provider_status;
@@ -15,6 +15,9 @@ use crate::{
     node,
     nodelink::NodeMatch,
 };
+
+/// How the peer says it; a cause may follow.
+const NOT_CREATED: &str = "Instance has not been created";
 
 /// A status in the making.
 #[derive(Clone, Debug)]
@@ -75,12 +78,21 @@ impl StatusDraft {
         self.set(Condition::holds(condition_type::INSTANCE_EXISTS, self.now));
     }
 
+    /// Says so, unless it is said already with its cause.
     pub fn instance_not_created(&mut self) {
+        let exists = condition::find(&self.status.conditions, condition_type::INSTANCE_EXISTS);
+        let words = exists.and_then(|exists| exists.message.as_deref()).unwrap_or_default();
+        if !words.starts_with(NOT_CREATED) {
+            self.set_not_created(reason::INSTANCE_NOT_CREATED, NOT_CREATED);
+        }
+    }
+
+    fn set_not_created(&mut self, reason: &str, message: &str) {
         self.set(Condition::fails(
             condition_type::INSTANCE_EXISTS,
             ConditionSeverity::Warning,
-            reason::INSTANCE_NOT_CREATED,
-            "Instance has not been created",
+            reason,
+            message,
             self.now,
         ));
     }
@@ -106,13 +118,9 @@ impl StatusDraft {
         ));
     }
 
-    /// The instance that was there is gone. Terminal until the Machine is deleted.
-    pub fn instance_missing(&mut self, why: &str) {
-        let message = if why.is_empty() {
-            "Instance not found on provider".to_owned()
-        } else {
-            format!("Instance not found on provider: {why}")
-        };
+    /// The instance that was there is gone. Failed until the Machine is deleted, or the instance is
+    /// seen after all.
+    pub fn instance_missing(&mut self, message: &str) {
         self.set(Condition::fails(
             condition_type::INSTANCE_EXISTS,
             ConditionSeverity::Warning,
@@ -136,13 +144,23 @@ impl StatusDraft {
     pub fn take_instance(&mut self, instance: &Instance) {
         self.provider.instance_id = Some(instance.id.0.clone());
         self.provider.instance_state = Some(instance.state.as_str().to_owned());
+        if let Some(host) = &instance.host_id {
+            self.provider.dedicated_host = Some(HostReference { id: Some(host.clone()) });
+        }
         self.provider.refused_generation = None;
         self.set_creation(true, reason::MACHINE_CREATION_SUCCEEDED, "Machine successfully created");
     }
 
     /// Says why the launch did not happen; `refused_for_good` names the generation that must change.
     pub fn launch_failed(&mut self, failure: &CloudFailure, generation: Option<i64>) {
-        self.instance_not_created();
+        let word = match failure.class {
+            ErrorClass::QuotaExceeded => reason::QUOTA_EXCEEDED,
+            ErrorClass::InsufficientCapacity => reason::INSUFFICIENT_CAPACITY,
+            ErrorClass::Unauthorized => reason::UNAUTHORIZED,
+            ErrorClass::Throttled => reason::THROTTLED,
+            _ => reason::INSTANCE_NOT_CREATED,
+        };
+        self.set_not_created(word, &format!("{NOT_CREATED}: {}", failure.message));
         self.set_creation(false, reason::MACHINE_CREATION_FAILED, &failure.message);
         if failure.class == ErrorClass::InvalidConfiguration {
             self.fail(

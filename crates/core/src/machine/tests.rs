@@ -1,6 +1,7 @@
 //! Tables over one Machine's life. Each test names the behaviour that it holds.
 
 mod deletion;
+mod drifting;
 mod launch;
 mod living;
 mod properties;
@@ -14,13 +15,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Action, CloudKnowledge, MachineDecision, Observed, Policy, decide,
+    Action, CloudKnowledge, HealthKnowledge, MachineDecision, Observed, Policy, decide,
     decide::wants_launch,
     observed::{client_token, may_have_instance},
     outcome,
 };
 use crate::{
-    cloud::{CloudFailure, ErrorClass, Instance, InstanceId, InstanceState},
+    cloud::{CloudFailure, ErrorClass, Instance, InstanceId, InstanceState, StateReason},
     nodelink::{NodeMatch, node_of},
 };
 
@@ -71,7 +72,8 @@ fn instance(state: InstanceState) -> Instance {
         id: InstanceId("i-1".into()),
         provider_id: "aws:///us-east-1a/i-1".into(),
         state,
-        state_reason: String::new(),
+        state_reason: StateReason::default(),
+        host_id: None,
         region: "us-east-1".into(),
         zone: "us-east-1a".into(),
         instance_type: "m5.large".into(),
@@ -91,8 +93,12 @@ fn observed(machine: &Machine, cloud: CloudKnowledge) -> Observed<'_> {
         machine,
         cloud,
         node: NodeMatch::None,
+        health: HealthKnowledge::Loading,
+        cloud_shows_nothing: false,
+        wanted_tags: BTreeMap::new(),
+        pool: None,
         owner_is_deleting: false,
-        launch_check: Some(Ok(())),
+        launch_check: Some(Ok(Value::Null)),
     }
 }
 

@@ -4,8 +4,8 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use machinist_api::{
-    AuthoritativeApi, Condition, ConditionSeverity, Machine, MachineSet, MachineSetStatus,
-    condition,
+    AuthoritativeApi, Condition, ConditionSeverity, ConditionStatus, Machine, MachineSet,
+    MachineSetStatus, condition,
     names::{condition_type, error_reason, event, finalizer, reason},
 };
 
@@ -170,7 +170,7 @@ pub fn controller_reference(set: &MachineSet) -> OwnerReference {
 
 /// A Machine as the template says. It is born with the finalizer: one write less, and no moment in
 /// which it could vanish unnoticed.
-fn new_machine(set: &MachineSet, name: &str) -> Machine {
+pub fn new_machine(set: &MachineSet, name: &str) -> Machine {
     let template = &set.spec.template;
     let mut machine = Machine::new(name, template.spec.clone());
     machine.metadata.namespace = set.metadata.namespace.clone();
@@ -203,6 +203,9 @@ fn count(
         else {
             continue;
         };
+        if is_known_not_to_run(member.machine) {
+            continue;
+        }
         ready += 1;
         let since = node::ready_since(node).unwrap_or(now);
         match since.checked_add(min_ready) {
@@ -221,6 +224,14 @@ fn count(
         ..set.status.clone().unwrap_or_default()
     };
     (status, recheck)
+}
+
+/// Whether the cloud says that the instance does not run. Its Node still says Ready until the
+/// kubelet's last word is too old, which takes longer than one look at the cloud.
+fn is_known_not_to_run(machine: &Machine) -> bool {
+    let conditions = machine.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    condition::find(conditions, condition_type::INSTANCE_RUNNING)
+        .is_some_and(|condition| condition.status == ConditionStatus::False)
 }
 
 /// Says why Machines could not be made or deleted, and takes it back when they could (D24).

@@ -232,6 +232,39 @@ fn counts_are_of_what_is_kept() {
 }
 
 #[test]
+fn a_machine_whose_instance_does_not_run_is_not_ready_whatever_its_node_says() {
+    let node: Node = serde_json::from_value(json!({
+        "metadata": {"name": "one"},
+        "status": {"conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T11:00:00Z"},
+        ]},
+    }))
+    .unwrap();
+    let cases = [
+        ("InstanceRunning", "False", 0),
+        ("InstanceRunning", "True", 1),
+        // Unknown is neither healthy nor unhealthy (Rule 7): the Node has the word.
+        ("InstanceRunning", "Unknown", 1),
+        ("InstanceHealthy", "False", 1),
+    ];
+    for (type_, status, expected) in cases {
+        let conditions = json!([
+            {"type": type_, "status": status, "lastTransitionTime": "2026-01-01T11:59:00Z"},
+        ]);
+        let status = json!({"nodeRef": {"name": "one"}, "conditions": conditions});
+        let machines = [machine("one", json!({}), status)];
+        let spec = set(json!({"replicas": 1, "minReadySeconds": 7200}));
+        let decision = with_nodes(&spec, &machines, std::slice::from_ref(&node));
+        assert_eq!(decision.status.ready_replicas, Some(expected), "{conditions}");
+        assert_eq!(decision.recheck.is_some(), expected == 1, "{conditions}");
+        let spec = set(json!({"replicas": 1}));
+        let decision = with_nodes(&spec, &machines, std::slice::from_ref(&node));
+        assert_eq!(decision.status.available_replicas, Some(expected), "{conditions}");
+        assert_eq!(decision.status.replicas, Some(1), "it keeps its place");
+    }
+}
+
+#[test]
 fn each_fault_is_named_on_the_set_and_nothing_happens() {
     let cases = [
         (json!({"selector": {}}), "spec.selector"),

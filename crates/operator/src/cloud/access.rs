@@ -1,15 +1,14 @@
 //! Which cloud a Machine lives in, and how it is reached: credentials from the Machine's secret,
-//! region and endpoint from the cluster's Infrastructure object or from flags.
+//! region, endpoints and tags from flags or from the cluster's Infrastructure object.
 
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{Api, Client};
+use kube::Client;
 use machinist_api::{
     Machine,
     openshift_config::{AwsPlatformStatus, Infrastructure},
@@ -17,98 +16,148 @@ use machinist_api::{
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
     machine::observed::{cluster_id, validate},
-    providerspec::ProviderSpecFacts,
+    providerspec::{ProviderKind, ProviderSpecFacts},
 };
-use machinist_providers::Provider;
+use machinist_providers::{IpFamily, Provider};
 use tokio::time::Instant;
 
 use super::{
-    connect::{Connect, ConnectRequest, Credentials},
+    connect::Connect,
+    connection::{Connection, ConnectionKey, Connector},
+    notices,
     pace::Pace,
+    permissions::MissingPermissions,
     view::{CloudView, Listener, ViewTimings},
 };
-use crate::engine::{
-    env::Env,
-    store::{ObjectKey, Store},
-    supervisor::Spawner,
+use crate::{
+    engine::{env::Env, store::Store, supervisor::Spawner},
+    metrics::Metrics,
 };
 
 /// Flags that take precedence over the cluster's Infrastructure object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CloudSettings {
     pub region: Option<String>,
-    pub ec2_endpoint: Option<String>,
+    /// Where services answer, by the names that Infrastructure's `serviceEndpoints` use.
+    pub endpoints: BTreeMap<String, String>,
     pub ca_bundle_pem: Option<String>,
+    /// The queue through which the cloud tells of changes.
+    pub event_queue_url: Option<String>,
     pub timings: ViewTimings,
 }
 
-/// One view and one client for each of these.
+impl CloudSettings {
+    /// The queue, if it may hold notices of that region. A URL that names no region, such as that
+    /// of a stand-in, serves all.
+    pub(super) fn event_queue_url_of(&self, region: &str) -> Option<&str> {
+        let url = self.event_queue_url.as_deref()?;
+        let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next()?;
+        let of_queue = host.strip_prefix("sqs.").and_then(|rest| rest.split('.').next());
+        of_queue.is_none_or(|of_queue| of_queue == region).then_some(url)
+    }
+}
+
+/// One view for each of these.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CloudKey {
-    pub namespace: String,
-    pub credentials_secret: Option<String>,
-    pub region: String,
+    pub connection: ConnectionKey,
     pub cluster_id: String,
 }
 
 impl fmt::Display for CloudKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secret = self.credentials_secret.as_deref().unwrap_or("ambient credentials");
-        write!(formatter, "{} in {} by {}/{secret}", self.cluster_id, self.region, self.namespace)
+        write!(formatter, "{} in {}", self.cluster_id, self.connection)
     }
 }
 
-/// A cloud within reach.
+/// A cloud within reach, for the Machines of one cluster.
 pub struct CloudAccess {
-    pub provider: Arc<dyn Provider>,
     pub view: CloudView,
-    pub pace: Pace,
+    /// Shared by everybody who calls with these credentials in this region.
+    pub pace: Arc<Pace>,
     /// Tags of the whole cluster.
     pub cluster_tags: BTreeMap<String, String>,
+    /// Which addresses the cluster's machines have.
+    pub ip_family: IpFamily,
+    connection: Arc<Connection>,
     platform: AwsPlatformStatus,
-    connected_at: Instant,
+    opened_at: Instant,
 }
 
-/// Credentials that were refused are read anew, but no more often than this.
-const RECONNECT_PAUSE: Duration = Duration::from_secs(30);
+impl CloudAccess {
+    /// The provider: the same for as long as the process runs, whichever client is behind it.
+    pub fn provider(&self) -> Arc<dyn Provider> {
+        Arc::clone(&self.connection) as Arc<dyn Provider>
+    }
+}
 
-/// Where a cluster's own trusted certificates are on OpenShift.
-const CA_NAMESPACE: &str = "openshift-config-managed";
-const CA_CONFIG_MAP: &str = "kube-cloud-config";
-const CA_KEY: &str = "ca-bundle.pem";
+/// How one view is doing.
+#[derive(Clone, Debug)]
+pub struct ViewHealth {
+    pub key: CloudKey,
+    pub provider: &'static str,
+    /// Since the last complete list was begun, or since the view was opened.
+    pub age: Duration,
+    pub is_listed: bool,
+    /// Why the last list failed.
+    pub failure: Option<CloudFailure>,
+}
+
+/// Machines of one cloud that cannot be reached share an answer for this long, so that thousands
+/// do not read the same secret at once.
+const FAILURE_KEPT: Duration = Duration::from_secs(2);
+
+/// A cloud that nobody tried to reach for this long is nobody's any more. Longer than the queue's
+/// longest pause between two tries.
+const FAILURE_TOLD: Duration = Duration::from_secs(1800);
 
 /// Every cloud that some Machine lives in.
 pub struct Clouds {
-    client: Client,
     env: Env,
     spawner: Spawner,
-    connect: Arc<dyn Connect>,
-    settings: CloudSettings,
-    infrastructures: Store<Infrastructure>,
+    metrics: Metrics,
+    connector: Arc<Connector>,
     listener: Listener,
-    known: Mutex<BTreeMap<CloudKey, Arc<CloudAccess>>>,
-    /// Lets one connection be made at a time, so that no two views are opened for one key.
+    known: Mutex<Known>,
+    /// Lets one connection be made at a time, so that no two are made for one key.
     connecting: tokio::sync::Mutex<()>,
 }
 
+#[derive(Default)]
+struct Known {
+    connections: BTreeMap<ConnectionKey, Arc<Connection>>,
+    accesses: BTreeMap<CloudKey, Arc<CloudAccess>>,
+    failures: BTreeMap<ConnectionKey, (Instant, CloudFailure)>,
+}
+
+/// What clouds are reached with.
+pub struct CloudParts {
+    pub client: Client,
+    pub env: Env,
+    pub spawner: Spawner,
+    pub metrics: Metrics,
+    pub connect: Arc<dyn Connect>,
+    pub settings: CloudSettings,
+    pub infrastructures: Store<Infrastructure>,
+    pub listener: Listener,
+}
+
 impl Clouds {
-    pub fn new(
-        client: &Client,
-        env: &Env,
-        spawner: &Spawner,
-        connect: Arc<dyn Connect>,
-        settings: CloudSettings,
-        infrastructures: &Store<Infrastructure>,
-        listener: Listener,
-    ) -> Self {
+    pub fn new(parts: CloudParts) -> Self {
+        let connector = Connector {
+            client: parts.client,
+            env: parts.env.clone(),
+            connect: parts.connect,
+            settings: parts.settings,
+            infrastructures: parts.infrastructures,
+            permissions: MissingPermissions::default(),
+        };
         Self {
-            client: client.clone(),
-            env: env.clone(),
-            spawner: spawner.clone(),
-            connect,
-            settings,
-            infrastructures: infrastructures.clone(),
-            listener,
+            env: parts.env,
+            spawner: parts.spawner,
+            metrics: parts.metrics,
+            connector: Arc::new(connector),
+            listener: parts.listener,
             known: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         }
@@ -121,54 +170,65 @@ impl Clouds {
             message: fault.to_string(),
         })?;
         let key = self.key(machine, &facts)?;
-        if let Some(access) = self.known(&key) {
+        let platform = self.connector.platform();
+        if let Some(access) = self.known(&key, &platform) {
             return Ok(access);
         }
         let _one_at_a_time = self.connecting.lock().await;
-        if let Some(access) = self.known(&key) {
+        if let Some(access) = self.known(&key, &platform) {
             return Ok(access);
         }
-        let access = Arc::new(self.open(&key, &facts).await?);
-        let view = access.view.clone();
-        self.spawner.spawn(format!("cloud view of {key}"), view.run());
-        if let Some(replaced) = self.lock().insert(key, Arc::clone(&access)) {
-            replaced.view.close();
-        }
-        Ok(access)
+        let connection = self.connection(&key.connection, facts.kind).await?;
+        Ok(self.open(key, connection, platform))
     }
 
-    /// How old each view is, for metrics.
-    pub fn views(&self) -> Vec<(CloudKey, Option<Duration>)> {
+    /// Every cloud that was connected to, ordered by key.
+    pub fn all(&self) -> Vec<(CloudKey, Arc<CloudAccess>)> {
+        let known = self.lock();
+        known.accesses.iter().map(|(key, access)| (key.clone(), Arc::clone(access))).collect()
+    }
+
+    /// How each view is doing.
+    pub fn health(&self) -> Vec<ViewHealth> {
         let now = self.env.instant();
-        self.lock()
-            .iter()
-            .map(|(key, access)| {
-                let listed_at = access.view.snapshot().listed_at;
-                (key.clone(), listed_at.map(|at| now.saturating_duration_since(at)))
-            })
-            .collect()
+        let health = |(key, access): (CloudKey, Arc<CloudAccess>)| {
+            let snapshot = access.view.snapshot();
+            let unlisted = || now.saturating_duration_since(access.opened_at);
+            ViewHealth {
+                key,
+                provider: access.connection.name(),
+                age: snapshot.age(now).unwrap_or_else(unlisted),
+                is_listed: snapshot.listed_at.is_some(),
+                failure: snapshot.failure.clone(),
+            }
+        };
+        self.all().into_iter().map(health).collect()
     }
 
-    /// The open connection, unless there is reason to open another: the credentials are refused
-    /// and may have been rotated, or the cluster's endpoint or tags have changed.
-    fn known(&self, key: &CloudKey) -> Option<Arc<CloudAccess>> {
-        let access = self.lock().get(key).cloned()?;
-        let snapshot = access.view.snapshot();
-        let is_refused = snapshot
-            .failure
-            .as_ref()
-            .is_some_and(|failure| failure.class == ErrorClass::Unauthorized);
-        let is_old = self.env.instant() > access.connected_at + RECONNECT_PAUSE;
-        let is_same_platform = access.platform == self.aws_platform().unwrap_or_default();
-        (is_same_platform && !(is_refused && is_old)).then_some(access)
+    /// The clouds that could not even be connected to lately, with the reason; ordered by key.
+    pub fn unreachable(&self) -> Vec<(ConnectionKey, CloudFailure)> {
+        let now = self.env.instant();
+        let known = self.lock();
+        let lately = known.failures.iter().filter(|(_, (at, _))| now < *at + FAILURE_TOLD);
+        lately.map(|(key, (_, failure))| (key.clone(), failure.clone())).collect()
+    }
+
+    pub fn missing_permissions(&self) -> &MissingPermissions {
+        &self.connector.permissions
+    }
+
+    /// What is open already, unless the cluster's tags or addresses have changed since.
+    fn known(&self, key: &CloudKey, platform: &AwsPlatformStatus) -> Option<Arc<CloudAccess>> {
+        self.lock().accesses.get(key).filter(|access| access.platform == *platform).cloned()
     }
 
     fn key(&self, machine: &Machine, facts: &ProviderSpecFacts) -> Result<CloudKey, CloudFailure> {
+        let of_platform = || Some(self.connector.platform().region).filter(|name| !name.is_empty());
         let region = facts
             .region
             .clone()
-            .or_else(|| self.settings.region.clone())
-            .or_else(|| self.aws_platform().map(|aws| aws.region).filter(|name| !name.is_empty()))
+            .or_else(of_platform)
+            .or_else(|| self.connector.settings.region.clone())
             .ok_or_else(|| CloudFailure {
                 class: ErrorClass::InvalidConfiguration,
                 message: "spec.providerSpec.value.placement.region: Required value: neither the \
@@ -176,98 +236,105 @@ impl Clouds {
                     .to_owned(),
             })?;
         Ok(CloudKey {
-            namespace: machine.metadata.namespace.clone().unwrap_or_default(),
-            credentials_secret: facts.credentials_secret.clone(),
-            region,
+            connection: ConnectionKey {
+                namespace: machine.metadata.namespace.clone().unwrap_or_default(),
+                credentials_secret: facts.credentials_secret.clone(),
+                region,
+            },
             cluster_id: cluster_id(machine).unwrap_or_default().to_owned(),
         })
     }
 
-    async fn open(
+    async fn connection(
         &self,
-        key: &CloudKey,
-        facts: &ProviderSpecFacts,
-    ) -> Result<CloudAccess, CloudFailure> {
-        let platform = self.aws_platform().unwrap_or_default();
-        let of_platform = platform
-            .service_endpoints
-            .iter()
-            .find(|endpoint| endpoint.name == "ec2")
-            .map(|endpoint| endpoint.url.clone());
-        let ca_bundle_pem = match &self.settings.ca_bundle_pem {
-            Some(bundle) => Some(bundle.clone()),
-            None => self.cluster_ca_bundle().await,
-        };
-        let request = ConnectRequest {
-            kind: facts.kind,
-            region: key.region.clone(),
-            endpoint: self.settings.ec2_endpoint.clone().or(of_platform),
-            credentials: self.credentials(key).await?,
-            ca_bundle_pem,
-        };
-        let provider = self.connect.connect(request).await.map_err(|error| CloudFailure {
-            class: error.class,
-            message: format!("could not connect to {key}: {error}"),
-        })?;
-        let view = CloudView::new(
-            &key.cluster_id,
-            Arc::clone(&provider),
-            &self.env,
-            self.settings.timings,
-            Arc::clone(&self.listener),
-        );
-        Ok(CloudAccess {
-            provider,
-            view,
-            pace: Pace::new(&self.env),
-            cluster_tags: platform
-                .resource_tags
-                .iter()
-                .map(|tag| (tag.key.clone(), tag.value.clone()))
-                .collect(),
-            platform,
-            connected_at: self.env.instant(),
-        })
-    }
-
-    async fn credentials(&self, key: &CloudKey) -> Result<Credentials, CloudFailure> {
-        let Some(name) = &key.credentials_secret else { return Ok(Credentials::Ambient) };
-        let path = format!("secret {}/{name}", key.namespace);
-        let secret = Api::<Secret>::namespaced(self.client.clone(), &key.namespace)
-            .get_opt(name)
-            .await
-            .map_err(|error| CloudFailure {
-                class: ErrorClass::Transient,
-                message: format!("{path} could not be read: {error}"),
-            })?
-            .ok_or_else(|| CloudFailure {
-                class: ErrorClass::Unauthorized,
-                message: format!(
-                    "spec.providerSpec.value.credentialsSecret.name: {path} was not found"
-                ),
-            })?;
-        let data = secret.data.unwrap_or_default();
-        Ok(Credentials::Secret(data.into_iter().map(|(key, bytes)| (key, bytes.0)).collect()))
-    }
-
-    /// The cluster's own certificates; a cluster without them uses the system's.
-    async fn cluster_ca_bundle(&self) -> Option<String> {
-        let api = Api::<ConfigMap>::namespaced(self.client.clone(), CA_NAMESPACE);
-        match api.get_opt(CA_CONFIG_MAP).await {
-            Ok(found) => found?.data?.remove(CA_KEY),
-            Err(error) => {
-                tracing::debug!(%error, "the cluster's CA bundle could not be read");
-                None
+        key: &ConnectionKey,
+        kind: ProviderKind,
+    ) -> Result<Arc<Connection>, CloudFailure> {
+        let now = self.env.instant();
+        {
+            let known = self.lock();
+            if let Some(connection) = known.connections.get(key) {
+                return Ok(Arc::clone(connection));
+            }
+            if let Some((at, failure)) = known.failures.get(key)
+                && now < *at + FAILURE_KEPT
+            {
+                return Err(failure.clone());
+            }
+        }
+        match Connection::open(&self.connector, key.clone(), kind).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                if self.connector.settings.event_queue_url_of(&key.region).is_some() {
+                    let (connection, env) = (Arc::clone(&connection), self.env.clone());
+                    let task = notices::run(connection, env, self.metrics.clone());
+                    self.spawner.spawn(format!("notices of {key}"), task);
+                }
+                let mut known = self.lock();
+                known.failures.remove(key);
+                known.connections.insert(key.clone(), Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(failure) => {
+                let failed_at = self.env.instant();
+                self.lock().failures.insert(key.clone(), (failed_at, failure.clone()));
+                Err(failure)
             }
         }
     }
 
-    fn aws_platform(&self) -> Option<AwsPlatformStatus> {
-        let infrastructure = self.infrastructures.get(&ObjectKey::cluster_wide("cluster"))?;
-        infrastructure.status.as_ref()?.platform_status.as_ref()?.aws.clone()
+    /// The view survives a change of tags: nothing is learnt anew.
+    fn open(
+        &self,
+        key: CloudKey,
+        connection: Arc<Connection>,
+        platform: AwsPlatformStatus,
+    ) -> Arc<CloudAccess> {
+        let known = self.lock().accesses.get(&key).cloned();
+        let (view, opened_at) = match known {
+            Some(access) => (access.view.clone(), access.opened_at),
+            None => (self.view(&key, &connection), self.env.instant()),
+        };
+        let tags = platform.resource_tags.iter();
+        let access = Arc::new(CloudAccess {
+            view,
+            pace: Arc::clone(&connection.pace),
+            cluster_tags: tags.map(|tag| (tag.key.clone(), tag.value.clone())).collect(),
+            ip_family: ip_family(&platform),
+            connection,
+            platform,
+            opened_at,
+        });
+        self.lock().accesses.insert(key, Arc::clone(&access));
+        access
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<CloudKey, Arc<CloudAccess>>> {
+    fn view(&self, key: &CloudKey, connection: &Arc<Connection>) -> CloudView {
+        let view = CloudView::new(
+            &key.cluster_id,
+            Arc::clone(connection) as Arc<dyn Provider>,
+            &self.env,
+            self.connector.settings.timings,
+            Arc::clone(&self.listener),
+        );
+        connection.add_view(&view);
+        self.spawner.spawn(format!("cloud view of {key}"), view.clone().run());
+        view
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A word that is not known is read as the oldest: one address of the old kind.
+fn ip_family(platform: &AwsPlatformStatus) -> IpFamily {
+    match platform.ip_family.as_deref() {
+        Some("DualStackIPv4Primary") => IpFamily::DualStackIPv4Primary,
+        Some("DualStackIPv6Primary") => IpFamily::DualStackIPv6Primary,
+        _ => IpFamily::IPv4,
+    }
+}
+
+#[cfg(test)]
+mod tests;

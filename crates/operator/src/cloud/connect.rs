@@ -3,60 +3,47 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use machinist_core::providerspec::ProviderKind;
-use machinist_providers::{
-    Provider, ProviderError,
-    aws::{AwsCredentials, AwsProvider, AwsSettings},
-};
+use machinist_core::{cloud::ErrorClass, providerspec::ProviderKind};
+use machinist_providers::{Pacer, Provider, ProviderError, notice::NoticeQueue};
 
-use crate::metrics::Metrics;
+use super::permissions::MissingPermissions;
 
 /// Everything that a connection needs. Holds secrets: it has no Debug.
+#[derive(Clone)]
 pub struct ConnectRequest {
     pub kind: ProviderKind,
     pub region: String,
-    pub endpoint: Option<String>,
+    /// Where services answer, by the names that Infrastructure's `serviceEndpoints` use.
+    pub endpoints: BTreeMap<String, String>,
     pub credentials: Credentials,
     pub ca_bundle_pem: Option<String>,
+    /// Keeps the calls within the account's limits.
+    pub pacer: Arc<dyn Pacer>,
+    /// Told of calls that were refused for lack of a permission, and of those that succeeded.
+    pub permissions: MissingPermissions,
 }
 
 /// Whose account it is.
+#[derive(Clone)]
 pub enum Credentials {
     /// What the process finds around itself: instance role, environment.
     Ambient,
     /// What a Secret holds; the provider knows its keys.
-    Secret(BTreeMap<String, Vec<u8>>),
+    Secret(Arc<BTreeMap<String, Vec<u8>>>),
 }
 
 /// Makes providers.
 #[async_trait]
 pub trait Connect: Send + Sync {
     async fn connect(&self, request: ConnectRequest) -> Result<Arc<dyn Provider>, ProviderError>;
-}
 
-/// The real clouds.
-pub struct RealClouds {
-    pub metrics: Metrics,
-}
-
-#[async_trait]
-impl Connect for RealClouds {
-    async fn connect(&self, request: ConnectRequest) -> Result<Arc<dyn Provider>, ProviderError> {
-        match request.kind {
-            ProviderKind::Aws => {
-                let metrics = self.metrics.clone();
-                let credentials = match &request.credentials {
-                    Credentials::Ambient => AwsCredentials::DefaultChain,
-                    Credentials::Secret(data) => AwsCredentials::from_secret(data)?,
-                };
-                let mut settings = AwsSettings::new(request.region, credentials);
-                settings.endpoint = request.endpoint;
-                settings.ca_bundle_pem = request.ca_bundle_pem;
-                settings.observer = Some(Arc::new(move |action: &'static str, result: &str| {
-                    metrics.count_cloud_call("aws", action, result);
-                }));
-                Ok(Arc::new(AwsProvider::new(settings).await?))
-            }
-        }
+    /// Makes a reader of the queue through which the cloud tells of changes.
+    async fn notices(
+        &self,
+        _request: ConnectRequest,
+        queue_url: &str,
+    ) -> Result<Arc<dyn NoticeQueue>, ProviderError> {
+        let message = format!("queue {queue_url}: this cloud has no queues");
+        Err(ProviderError::new(ErrorClass::InvalidConfiguration, message))
     }
 }

@@ -1,117 +1,137 @@
-//! How fast the cloud may be asked to change things: as fast as it answers, until it says that it is
-//! too fast; then slower, and carefully faster again.
+//! Whose turn is it to call the cloud? The decision is core's; here are the clock and the waiting.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use machinist_core::cloud::ErrorClass;
+use async_trait::async_trait;
+use machinist_core::{
+    cloud::ErrorClass,
+    pacing::{Answer, Lane, Pacing, Turn},
+};
+use machinist_providers::Pacer;
 use tokio::time::Instant;
 
 use crate::engine::env::Env;
 
-/// EC2's published refill for RunInstances is two a second: the pace after the first refusal.
-const FIRST_SPACING: Duration = Duration::from_millis(500);
-const LONGEST_SPACING: Duration = Duration::from_secs(20);
-/// Below this the pace is as good as free.
-const FREE: Duration = Duration::from_millis(10);
-
-/// The longest that a caller waits inside its pass.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The cloud asked us to slow down, and others are before the caller.
+/// Others are before the caller: it is to come back then, its place in line is kept.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the cloud is asked more slowly for now; next try in {after:?}")]
 pub struct NotYet {
     pub after: Duration,
 }
 
-/// The pace of one account and region. Shared by all controllers.
+/// The pace of one account and region, shared by everybody who calls there.
 #[derive(Debug)]
 pub struct Pace {
     env: Env,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    spacing: Duration,
-    next: Instant,
+    origin: Instant,
+    pacing: Mutex<Pacing>,
 }
 
 impl Pace {
     pub fn new(env: &Env) -> Self {
-        let state = State { spacing: Duration::ZERO, next: env.instant() };
-        Self { env: env.clone(), state: Mutex::new(state) }
+        Self { env: env.clone(), origin: env.instant(), pacing: Mutex::default() }
     }
 
     /// Waits for the turn of the caller, if it is near. Otherwise the caller is told when to come
-    /// back: whoever waits holds a place that others need (Rule 10).
-    pub async fn turn(&self) -> Result<(), NotYet> {
-        let at = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = self.env.instant();
-            let at = state.next.max(now);
-            let wait = at - now;
-            if wait > PATIENCE {
-                return Err(NotYet { after: wait.mul_f64(0.5 + self.env.random_unit()) });
+    /// back: whoever waits holds a place that others need (Rule 10). `caller` names the one for
+    /// whom the call is made, such as a Machine's uid.
+    pub async fn turn(&self, action: &'static str, caller: &str) -> Result<(), NotYet> {
+        let now = self.now();
+        let turn = self.pacing().ask(Lane::of(action), caller, now);
+        match turn {
+            Turn::Mine { after } => {
+                self.env.sleep(after).await;
+                Ok(())
             }
-            state.next = at + state.spacing;
-            at
-        };
-        tokio::time::sleep_until(at).await;
-        Ok(())
+            Turn::ComeBack { after } => Err(NotYet { after }),
+        }
     }
 
-    /// Learns from an answer.
-    pub fn learn(&self, class: Option<ErrorClass>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if class == Some(ErrorClass::Throttled) {
-            state.spacing = (state.spacing * 2).clamp(FIRST_SPACING, LONGEST_SPACING);
-            state.next = self.env.instant() + state.spacing;
-        } else if state.spacing < FREE {
-            state.spacing = Duration::ZERO;
-        } else {
-            state.spacing = state.spacing.mul_f64(0.9);
+    fn now(&self) -> Duration {
+        self.env.instant().saturating_duration_since(self.origin)
+    }
+
+    fn pacing(&self) -> MutexGuard<'_, Pacing> {
+        self.pacing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Pacer for Pace {
+    async fn turn_to_read(&self, action: &'static str) {
+        let now = self.now();
+        let wait = self.pacing().reserve(Lane::of(action), now);
+        if !wait.is_zero() {
+            self.env.sleep(wait).await;
         }
+    }
+
+    fn learn(&self, action: &'static str, class: Option<ErrorClass>) {
+        let answer = match class {
+            Some(ErrorClass::Throttled) => Answer::Refused,
+            // No answer, or none that tells whether the call was counted.
+            Some(ErrorClass::Transient | ErrorClass::Unknown) => return,
+            _ => Answer::Admitted,
+        };
+        let now = self.now();
+        self.pacing().learn(Lane::of(action), answer, now);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jiff::Timestamp;
 
     #[tokio::test(start_paused = true)]
-    async fn a_refusal_slows_down_and_answers_speed_up_again() {
-        let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+    async fn a_near_turn_is_waited_for_and_a_far_one_is_not() {
+        let env = Env::simulated(jiff::Timestamp::UNIX_EPOCH, 1);
         let pace = Pace::new(&env);
-        let begun = env.instant();
-        for _ in 0..100 {
-            pace.turn().await.unwrap();
+        let started = env.instant();
+        for machine in 0..7 {
+            pace.turn("RunInstances", &machine.to_string()).await.unwrap();
         }
-        assert_eq!(env.instant(), begun, "free until told otherwise");
-        pace.learn(Some(ErrorClass::Throttled));
-        pace.turn().await.unwrap();
-        pace.turn().await.unwrap();
-        assert!(env.instant() >= begun + FIRST_SPACING * 2);
-        for _ in 0..100 {
-            pace.learn(None);
+        assert_eq!(started.elapsed(), Duration::from_secs(1), "five at once, then two a second");
+        for class in [None, Some(ErrorClass::Throttled)] {
+            pace.learn("RunInstances", class);
         }
-        pace.turn().await.unwrap();
-        let free_again = env.instant();
-        pace.turn().await.unwrap();
-        assert_eq!(env.instant(), free_again);
+        let (near, far) =
+            tokio::join!(pace.turn("RunInstances", "8"), pace.turn("RunInstances", "9"));
+        near.unwrap();
+        let far = far.unwrap_err();
+        assert!(far.after > Duration::from_millis(500), "{far}");
+        pace.turn("TerminateInstances", "9").await.unwrap();
+        env.sleep(far.after).await;
+        pace.turn("RunInstances", "9").await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_is_far_behind_is_sent_away() {
-        let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+    async fn reads_wait_as_long_as_it_takes() {
+        let env = Env::simulated(jiff::Timestamp::UNIX_EPOCH, 1);
         let pace = Pace::new(&env);
-        pace.learn(Some(ErrorClass::Throttled));
-        let turns = futures::future::join_all((0..32).map(|_| pace.turn())).await;
-        let served = turns.iter().filter(|turn| turn.is_ok()).count();
-        assert!((1..=5).contains(&served), "{served} of 32 hold a place");
+        let started = env.instant();
+        for _ in 0..200 {
+            pace.turn_to_read("DescribeInstances").await;
+        }
+        assert_eq!(started.elapsed(), Duration::from_secs(5), "a hundred at once, then twenty");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_proves_nothing_changes_nothing() {
+        let pace = Pace::new(&Env::simulated(jiff::Timestamp::UNIX_EPOCH, 1));
+        for _ in 0..6 {
+            pace.turn("RunInstances", "a").await.unwrap();
+        }
+        for (class, rate) in [
+            (Some(ErrorClass::Transient), 2.0),
+            (Some(ErrorClass::Unknown), 2.0),
+            (Some(ErrorClass::InsufficientCapacity), 2.1),
+            (Some(ErrorClass::Throttled), 1.05),
+        ] {
+            pace.learn("RunInstances", class);
+            assert_eq!(pace.pacing().rate(Lane::Launches), rate, "{class:?}");
+        }
     }
 }

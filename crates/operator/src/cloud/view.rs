@@ -1,20 +1,25 @@
-//! How the picture of a cloud is kept true: a complete list now and then, a closer look at what is
-//! changing, and a confirmation by id before anything is destroyed.
+//! How the picture of a cloud is kept true: a complete list now and then (`listing`), a closer look
+//! at what is changing and a confirmation by id before anything is destroyed (`looks`), and the
+//! provider's own checks (`checks`).
+
+mod checks;
+mod listing;
+mod looks;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::Duration,
 };
 
+use jiff::Timestamp;
 use machinist_core::cloud::{CloudFailure, ErrorClass, Instance, InstanceId};
 use machinist_providers::{Provider, ProviderError};
-use tokio::{
-    sync::{Notify, oneshot},
-    time::Instant,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Notify, watch};
 
+use self::{
+    listing::{Attempt, Wanted},
+    looks::Looks,
+};
 use super::snapshot::{Changed, News, Snapshot};
 use crate::engine::env::Env;
 
@@ -25,16 +30,23 @@ pub struct ViewTimings {
     pub list_period: Duration,
     /// Between looks at an instance that is changing, at first; the pause grows to `list_period`.
     pub first_look: Duration,
+    /// Between questions for the provider's own checks and its calendar.
+    pub report_period: Duration,
     /// How long after a launch the cloud may not show it.
     pub launch_visibility: Duration,
 }
 
-/// Questions that come within this time share one call.
-const GATHER: Duration = Duration::from_millis(50);
-/// How fast the pause between looks at one instance grows.
-const LOOK_GROWTH: f64 = 1.5;
+impl Default for ViewTimings {
+    fn default() -> Self {
+        Self {
+            list_period: Duration::from_secs(30),
+            first_look: Duration::from_secs(2),
+            report_period: Duration::from_secs(60),
+            launch_visibility: Duration::from_secs(60),
+        }
+    }
+}
 
-type Answer = Result<Vec<Instance>, CloudFailure>;
 pub type Listener = Arc<dyn Fn(&News) + Send + Sync>;
 
 /// The view of one cluster in one region. Clones share it.
@@ -49,26 +61,17 @@ struct Shared {
     env: Env,
     timings: ViewTimings,
     snapshot: RwLock<Arc<Snapshot>>,
-    state: Mutex<State>,
-    wake: Notify,
+    wanted: Mutex<Wanted>,
+    /// Told when a list is wanted before its time.
+    list_soon: Notify,
+    /// How the last list went.
+    attempts: watch::Sender<Attempt>,
+    looks: Mutex<Looks>,
+    /// Told when somebody asks by id.
+    look_soon: Notify,
+    /// Told when reports are wanted before their time.
+    report_soon: Notify,
     listener: Listener,
-    closed: CancellationToken,
-}
-
-#[derive(Default)]
-struct State {
-    looks: BTreeMap<InstanceId, Look>,
-    questions: Vec<Question>,
-}
-
-struct Look {
-    due: Instant,
-    pause: Duration,
-}
-
-struct Question {
-    ids: BTreeSet<InstanceId>,
-    answer: oneshot::Sender<Answer>,
 }
 
 impl CloudView {
@@ -86,10 +89,13 @@ impl CloudView {
                 env: env.clone(),
                 timings,
                 snapshot: RwLock::default(),
-                state: Mutex::default(),
-                wake: Notify::new(),
+                wanted: Mutex::default(),
+                list_soon: Notify::new(),
+                attempts: watch::Sender::default(),
+                looks: Mutex::default(),
+                look_soon: Notify::new(),
+                report_soon: Notify::new(),
                 listener,
-                closed: CancellationToken::new(),
             }),
         }
     }
@@ -99,192 +105,78 @@ impl CloudView {
         Arc::clone(&self.shared.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What the cloud says of these ids now; what it does not know is left out. Questions of many
-    /// machines at once share one call.
-    pub async fn confirm(&self, ids: BTreeSet<InstanceId>) -> Answer {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (answer, receiver) = oneshot::channel();
-        self.state().questions.push(Question { ids, answer });
-        self.shared.wake.notify_one();
-        let answer = tokio::select! {
-            biased;
-            answer = receiver => answer.ok(),
-            () = self.shared.closed.cancelled() => None,
-        };
-        answer.unwrap_or_else(|| {
-            Err(CloudFailure {
-                class: ErrorClass::Transient,
-                message: "the connection to the cloud was replaced".to_owned(),
-            })
-        })
-    }
-
     /// Takes in an instance that a launch returned, and keeps an eye on it.
     pub fn learn(&self, instance: Instance) {
         let id = instance.id.clone();
         let now = self.shared.env.instant();
-        self.swap(|snapshot| snapshot.launched(instance, now));
+        self.change(|snapshot| snapshot.launched(instance, now));
         self.watch_closely(id);
     }
 
-    /// Looks soon at an instance that was just acted on.
-    pub fn watch_closely(&self, id: InstanceId) {
-        let pause = self.shared.timings.first_look;
-        let due = self.shared.env.instant() + pause;
-        self.state().looks.insert(id, Look { due, pause });
-        self.shared.wake.notify_one();
+    /// Takes in the notice that an instance will be taken back then.
+    pub fn interrupt(&self, id: &InstanceId, at: Timestamp) {
+        self.change(|snapshot| snapshot.interrupt(id, at));
     }
 
-    /// Ends the view's task: another view has taken its place.
-    pub fn close(&self) {
-        self.shared.closed.cancel();
-    }
-
-    /// Keeps the picture true until the view is closed.
+    /// Keeps the picture true for as long as the process runs.
     pub async fn run(self) -> anyhow::Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let mut next_list = shared.env.instant();
-        let mut failures = 0_u32;
-        loop {
-            if shared.env.instant() >= next_list {
-                let succeeded = self.list().await;
-                failures = if succeeded { 0 } else { (failures + 1).min(6) };
-                // A refused list is asked for again soon, then less and less often.
-                let pause = if succeeded {
-                    shared.timings.list_period
-                } else {
-                    (Duration::from_secs(1) * 2_u32.pow(failures)).min(shared.timings.list_period)
-                };
-                next_list = shared.env.instant() + shared.env.jitter(pause, 0.1);
-            }
-            self.answer_questions().await;
-            let next = self.next_look().map_or(next_list, |look| look.min(next_list));
-            tokio::select! {
-                biased;
-                () = shared.closed.cancelled() => return Ok(()),
-                () = tokio::time::sleep_until(next) => {}
-                () = shared.wake.notified() => {
-                    // Others are about to ask the same.
-                    shared.env.sleep(GATHER).await;
-                }
-            }
+        // Side by side: a list of many pages must not hold up a confirmation.
+        tokio::select! {
+            biased;
+            () = self.keep_listing() => {}
+            () = self.keep_looking() => {}
+            () = self.keep_checking() => {}
         }
+        Ok(())
     }
 
-    async fn list(&self) -> bool {
-        let shared = &self.shared;
-        let begun_at = shared.env.instant();
-        match shared.provider.list(&shared.cluster_id).await {
-            Ok(listed) => {
-                let visibility = shared.timings.launch_visibility;
-                self.swap(|snapshot| snapshot.replace(listed, begun_at, visibility));
-                true
-            }
-            Err(error) => {
-                tracing::warn!(
-                    cluster = shared.cluster_id,
-                    class = error.class.as_str(),
-                    error = %error,
-                    "listing instances failed"
-                );
-                let failure = failure_of(&error);
-                self.swap(|snapshot| (snapshot.with_failure(failure), Changed::default()));
-                // Later failures change nobody's decision: the picture is kept.
-                if self.snapshot().listed_at.is_none() {
-                    (shared.listener)(&News::ForEverybody);
-                }
-                false
-            }
-        }
-    }
-
-    /// Describes, in one go, everything that was asked for and every instance due for a look.
-    async fn answer_questions(&self) {
-        let shared = &self.shared;
-        let now = shared.env.instant();
-        let (questions, mut ids) = {
-            let mut state = self.state();
-            let questions = std::mem::take(&mut state.questions);
-            let due: BTreeSet<InstanceId> = state
-                .looks
-                .iter()
-                .filter(|(_, look)| look.due <= now + GATHER)
-                .map(|(id, _)| id.clone())
-                .collect();
-            (questions, due)
-        };
-        ids.extend(questions.iter().flat_map(|question| question.ids.iter().cloned()));
-        if ids.is_empty() {
-            return;
-        }
-        let asked: Vec<InstanceId> = ids.iter().cloned().collect();
-        let answer = shared.provider.describe(&asked).await;
-        self.plan_next_looks(&ids, answer.as_ref().ok());
-        if let Ok(found) = &answer {
-            self.swap(|snapshot| snapshot.update(found.clone(), now));
-        }
-        let answer = answer.map_err(|error| failure_of(&error));
-        for question in questions {
-            let part = answer.clone().map(|found| {
-                found.into_iter().filter(|one| question.ids.contains(&one.id)).collect()
-            });
-            // Whoever asked may be gone.
-            question.answer.send(part).ok();
-        }
-    }
-
-    /// What is still changing is looked at again, after a longer pause each time.
-    fn plan_next_looks(&self, asked: &BTreeSet<InstanceId>, found: Option<&Vec<Instance>>) {
-        let now = self.shared.env.instant();
-        let mut state = self.state();
-        for id in asked {
-            let instance = found.and_then(|found| found.iter().find(|one| one.id == *id));
-            let is_changing = match (found, instance) {
-                (Some(_), Some(instance)) => instance.state.is_transitional(),
-                // Not visible yet, or no answer: only worth another look if it was being watched.
-                (Some(_), None) | (None, _) => state.looks.contains_key(id),
-            };
-            let known = state.looks.remove(id);
-            if is_changing {
-                let first = self.shared.timings.first_look;
-                let pause = known.map_or(first, |look| look.pause.mul_f64(LOOK_GROWTH));
-                // Past the list's period the list itself is enough.
-                if pause < self.shared.timings.list_period {
-                    state.looks.insert(id.clone(), Look { due: now + pause, pause });
-                }
-            }
-        }
-    }
-
-    fn swap(&self, change: impl FnOnce(&Snapshot) -> (Snapshot, Changed)) {
-        let (changed, is_first) = {
+    /// Changes the picture and tells whom it concerns.
+    fn change(&self, change: impl FnOnce(&mut Snapshot) -> Changed) {
+        let news = {
             let mut current = self.shared.snapshot.write().unwrap_or_else(PoisonError::into_inner);
-            let (next, changed) = change(&current);
-            let is_first = current.listed_at.is_none() && next.listed_at.is_some();
+            // Those who hold the old picture keep it; what did not change is shared with it.
+            let mut next = Snapshot::clone(&current);
+            let changed = change(&mut next);
+            let is_new = is_answer_for_everybody(&current, &next);
             *current = Arc::new(next);
-            (changed, is_first)
+            if is_new { Some(News::ForEverybody) } else { about(changed) }
         };
-        if is_first {
-            (self.shared.listener)(&News::ForEverybody);
-        } else if !changed.is_empty() {
-            (self.shared.listener)(&News::About(changed));
+        if let Some(news) = news {
+            (self.shared.listener)(&news);
         }
     }
 
-    fn next_look(&self) -> Option<Instant> {
-        self.state().looks.values().map(|look| look.due).min()
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.shared.looks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn about(changed: Changed) -> Option<News> {
+    (!changed.is_empty()).then_some(News::About(changed))
+}
+
+/// Whether those concern everybody who waits for an answer: the first list or the reason why there
+/// is none, a list after failures, and checks that came or went altogether.
+fn is_answer_for_everybody(before: &Snapshot, after: &Snapshot) -> bool {
+    let is_first = before.listed_at.is_none()
+        && (after.listed_at.is_some() || after.failure != before.failure);
+    let is_back = before.failure.is_some() && after.failure.is_none();
+    let reports_turned =
+        std::mem::discriminant(&before.reports) != std::mem::discriminant(&after.reports);
+    is_first || is_back || reports_turned
 }
 
 /// A provider's error as decisions see it.
 pub fn failure_of(error: &ProviderError) -> CloudFailure {
     CloudFailure { class: error.class, message: error.message.clone() }
+}
+
+/// For a question that nobody answers any more: the process is ending.
+fn unanswered() -> CloudFailure {
+    CloudFailure {
+        class: ErrorClass::Transient,
+        message: "the view of the cloud has ended".to_owned(),
+    }
 }
 
 #[cfg(test)]

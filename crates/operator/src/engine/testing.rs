@@ -176,7 +176,7 @@ impl State {
     }
 
     fn is_collection(&self, path: &str) -> bool {
-        matches!(path.rsplit('/').next(), Some("configmaps" | "leases" | "events"))
+        matches!(path.rsplit('/').next(), Some("configmaps" | "leases" | "events" | "machines"))
     }
 
     fn list(&self, path: &str) -> Value {

@@ -1,6 +1,6 @@
 //! Carries out what was decided, in order, and stops at the first failure.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -8,23 +8,17 @@ use kube::{
     api::{DeleteParams, Preconditions},
 };
 use machinist_api::{Machine, names::finalizer};
-use machinist_core::{
-    cloud::{ErrorClass, InstanceId},
-    machine::{
-        Action, MetadataChange,
-        observed::{Identity, has_finalizer, is_deleting},
-        outcome::{self, Aftermath},
-    },
+use machinist_core::machine::{
+    Action, MetadataChange, observed::provider_status, outcome::Aftermath,
 };
 use machinist_providers::PreparedLaunch;
 use serde_json::{Value, json};
 
-use super::observe::Observation;
+use super::{effects, memory::Memory, observe::Observation};
 use crate::{
-    cloud::{CloudAccess, view::failure_of},
+    cloud::pace::NotYet,
     context::Context,
-    engine::{events::EventTarget, store::ObjectKey},
-    metrics::InstanceOperation,
+    engine::store::ObjectKey,
     write::{self, Precondition, WriteError},
 };
 
@@ -34,15 +28,23 @@ pub struct Executed {
     pub machine: Arc<Machine>,
     /// What the effect means for the status, where there was one.
     pub aftermath: Option<Aftermath>,
-    /// Whether the launch intent was stored in this pass: then no call was made with its token yet.
-    is_intent_new: bool,
+    /// Whether the decided status was stored before the effect, which it promises.
+    pub is_intent_stored: bool,
     /// Whether the Machine is gone: nothing is left to publish.
     pub let_go: bool,
     pub failure: Option<anyhow::Error>,
 }
 
+impl Executed {
+    /// When to come back, where it was not yet this Machine's turn.
+    pub fn not_yet(&self) -> Option<NotYet> {
+        self.failure.as_ref()?.downcast_ref::<NotYet>().copied()
+    }
+}
+
 pub async fn execute(
     context: &Context,
+    memory: &Memory,
     observation: &Observation,
     actions: &[Action],
     prepared: Option<PreparedLaunch>,
@@ -50,17 +52,26 @@ pub async fn execute(
     let mut executed = Executed {
         machine: Arc::clone(&observation.machine),
         aftermath: None,
-        is_intent_new: false,
+        is_intent_stored: false,
         let_go: false,
         failure: None,
     };
+    // Before anything is recorded of it: an attempt that only waited for its turn is none.
+    let is_start = |action: &Action| matches!(action, Action::Start { .. });
+    if actions.iter().any(is_start)
+        && let Err(not_yet) = effects::turn_to_start(observation).await
+    {
+        executed.failure = Some(not_yet);
+        return executed;
+    }
     for action in actions {
         tracing::info!(
             machine = %ObjectKey::of(&*observation.machine),
             action = action.name(),
             "acts"
         );
-        let result = perform(context, observation, action, prepared.as_ref(), &mut executed).await;
+        let prepared = prepared.as_ref();
+        let result = perform(context, memory, observation, action, prepared, &mut executed).await;
         if let Err(error) = result {
             executed.failure = Some(error);
             break;
@@ -71,6 +82,7 @@ pub async fn execute(
 
 async fn perform(
     context: &Context,
+    memory: &Memory,
     observation: &Observation,
     action: &Action,
     prepared: Option<&PreparedLaunch>,
@@ -89,20 +101,34 @@ async fn perform(
             let precondition = Precondition::Observed;
             let written = write::status(&api, machine, stored, &**status, precondition).await?;
             take(context, executed, written);
-            executed.is_intent_new = true;
+            executed.is_intent_stored = true;
+            let token = |machine| provider_status(machine).launch.map(|intent| intent.client_token);
+            let new = token(&executed.machine);
+            if let Some(new) = new.filter(|new| token(&observation.machine).as_ref() != Some(new)) {
+                memory.stored(&ObjectKey::of(&*executed.machine), &new);
+            }
             Ok(())
         }
         Action::Launch { client_token } => {
             let (Some(access), Some(prepared)) = (&observation.access, prepared) else {
                 anyhow::bail!("a launch was decided without being prepared");
             };
-            launch(context, access, prepared, client_token, executed).await
+            effects::launch(context, memory, access, prepared, client_token, executed).await
         }
-        Action::TagInstance { id, tags } => tag(observation, id, tags).await,
+        Action::TagInstance { id, tags } => effects::tag(context, observation, id, tags).await,
         Action::ChangeMetadata(change) => {
             write(context, &api, executed, metadata_patch(change)).await
         }
-        Action::Terminate { id } => terminate(context, observation, id).await,
+        Action::Start { id } => effects::start(context, observation, id, executed).await,
+        Action::Replace => replace(context, &api, executed).await,
+        Action::Attach { instance, fingerprint } => {
+            effects::attach(context, observation, instance, fingerprint, executed).await
+        }
+        Action::Detach { instance } => {
+            effects::detach(context, observation, instance, executed).await
+        }
+        Action::Terminate { id } => effects::terminate(context, observation, id, executed).await,
+        Action::ReleaseHosts => effects::release_hosts(context, observation, executed).await,
         Action::DeleteNode { name, uid } => delete_node(context, name, uid).await,
         Action::RemoveFinalizer => {
             let names = without_finalizer(&executed.machine);
@@ -114,112 +140,31 @@ async fn perform(
     }
 }
 
-async fn launch(
+/// Deletes the Machine as it was decided on, so that its pool makes another.
+async fn replace(
     context: &Context,
-    access: &CloudAccess,
-    prepared: &PreparedLaunch,
-    client_token: &str,
+    api: &Api<Machine>,
     executed: &mut Executed,
 ) -> anyhow::Result<()> {
-    access.pace.turn().await?;
-    fence(context, executed).await?;
-    context.require_leadership()?;
-    let answer = access.provider.launch(prepared, client_token).await;
-    access.pace.learn(answer.as_ref().err().map(|error| error.class));
-    let machine = Arc::clone(&executed.machine);
-    let now = context.env.now();
-    match answer {
-        Ok(instance) => {
-            executed.aftermath = Some(outcome::launched(&machine, &instance, now));
-            access.view.learn(instance);
+    let machine = &executed.machine;
+    let known = ObjectKey::of(&**machine);
+    let parameters = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: machine.metadata.uid.clone(),
+            resource_version: machine.metadata.resource_version.clone(),
+        }),
+        ..Default::default()
+    };
+    match api.delete(&known.name, &parameters).await {
+        Ok(answer) => {
+            take(context, executed, answer.left());
             Ok(())
         }
-        Err(error) if error.class == ErrorClass::TokenMismatch => {
-            let identity = Identity::of(&machine);
-            let found =
-                access.provider.find(&identity.machine_uid, &identity.client_tokens).await?;
-            let existing = found.iter().find(|one| one.state.is_live()).or_else(|| found.first());
-            executed.aftermath = outcome::token_mismatch(&machine, existing, &context.policy, now);
-            match executed.aftermath {
-                Some(_) => Ok(()),
-                None => Err(error.into()),
-            }
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+            Err(WriteError::Conflict { what: write::name_of(&**machine) }.into())
         }
         Err(error) => {
-            count_failure(context, &machine, InstanceOperation::Create, error.class);
-            let failure = failure_of(&error);
-            let only_call = executed.is_intent_new;
-            executed.aftermath = Some(outcome::launch_failed(&machine, &failure, only_call, now));
-            match error.class {
-                ErrorClass::InvalidConfiguration => Ok(()),
-                _ => Err(error.into()),
-            }
-        }
-    }
-}
-
-/// Reads the Machine once more from the API server right before a launch: what is being deleted
-/// must not be launched for, however late the watch is and however long the turn took (S2).
-async fn fence(context: &Context, executed: &Executed) -> anyhow::Result<()> {
-    let known = ObjectKey::of(&*executed.machine);
-    let api = machines(context, &executed.machine);
-    let current = api.get_opt(&known.name).await?;
-    match current {
-        Some(current)
-            if current.metadata.uid == executed.machine.metadata.uid
-                && !is_deleting(&current)
-                && has_finalizer(&current) =>
-        {
-            Ok(())
-        }
-        _ => Err(WriteError::Conflict { what: write::name_of(&*executed.machine) }.into()),
-    }
-}
-
-async fn tag(
-    observation: &Observation,
-    id: &InstanceId,
-    tags: &BTreeMap<String, String>,
-) -> anyhow::Result<()> {
-    let Some(access) = &observation.access else {
-        anyhow::bail!("instance {id} cannot be tagged without access to its cloud");
-    };
-    access.pace.turn().await?;
-    let answer = access.provider.tag(id, tags).await;
-    access.pace.learn(answer.as_ref().err().map(|error| error.class));
-    access.view.watch_closely(id.clone());
-    Ok(answer?)
-}
-
-async fn terminate(
-    context: &Context,
-    observation: &Observation,
-    id: &InstanceId,
-) -> anyhow::Result<()> {
-    let Some(access) = &observation.access else {
-        anyhow::bail!("instance {id} cannot be terminated without access to its cloud");
-    };
-    access.pace.turn().await?;
-    context.require_leadership()?;
-    let answer = access.provider.terminate(id).await;
-    access.pace.learn(answer.as_ref().err().map(|error| error.class));
-    access.view.watch_closely(id.clone());
-    match answer {
-        Ok(_) => Ok(()),
-        // Gone already: the next look shows it.
-        Err(error) if error.class == ErrorClass::NotFound => Ok(()),
-        Err(error) => {
-            let machine = &observation.machine;
-            count_failure(context, machine, InstanceOperation::Delete, error.class);
-            context.announce(
-                &EventTarget::of(&**machine),
-                "Delete",
-                &[machinist_core::decision::Announcement::warning(
-                    machinist_api::names::event::FAILED_DELETE,
-                    format!("could not terminate: {error}"),
-                )],
-            );
-            Err(error.into())
+            Err(anyhow::Error::new(error).context(format!("failed to delete machine {known}")))
         }
     }
 }
@@ -261,7 +206,7 @@ fn take(context: &Context, executed: &mut Executed, written: Option<Machine>) {
     }
 }
 
-fn machines(context: &Context, machine: &Machine) -> Api<Machine> {
+pub(super) fn machines(context: &Context, machine: &Machine) -> Api<Machine> {
     let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
     Api::namespaced(context.client.clone(), namespace)
 }
@@ -292,14 +237,4 @@ fn metadata_patch(change: &MetadataChange) -> Value {
         patch["spec"]["metadata"]["labels"] = json!(change.node_labels);
     }
     patch
-}
-
-fn count_failure(
-    context: &Context,
-    machine: &Machine,
-    operation: InstanceOperation,
-    class: ErrorClass,
-) {
-    let key = ObjectKey::of(machine);
-    context.metrics.count_instance_failure(operation, &key.namespace, &key.name, class.as_str());
 }

@@ -56,7 +56,7 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
         .chain(adoptable)
         .filter(|machine| machine.metadata.namespace == set.metadata.namespace)
         .map(|machine| {
-            let node = linked_node(context, &machine);
+            let node = context.stores.linked_node(&machine);
             (machine, node)
         })
         .collect();
@@ -91,12 +91,4 @@ fn unreadable_members(context: &Context, set: &MachineSet) -> usize {
             })
     };
     context.stores.machines.invalid().iter().filter(|object| is_ours(&object.metadata)).count()
-}
-
-/// The Node that the Machine is linked to, if it is still that Node.
-fn linked_node(context: &Context, machine: &Machine) -> Option<Arc<Node>> {
-    let reference = machine.status.as_ref()?.node_ref.as_ref()?;
-    let node = context.stores.nodes.get(&ObjectKey::cluster_wide(reference.name.as_deref()?))?;
-    let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;
-    is_same.then_some(node)
 }

@@ -1,7 +1,7 @@
 //! What does the fleet look like right now?
 //!
-//! The gauges of the original operator about Machines and MachineSets, and the age of our view of the cloud, computed from plain
-//! rows at each scrape. The rows come from closures, so that nothing here knows the stores.
+//! The gauges of the original operator about Machines and MachineSets, computed from plain rows at each scrape. The rows come
+//! from a closure, so that nothing here knows the stores.
 
 use std::fmt;
 
@@ -55,23 +55,8 @@ pub struct MachineSetRow {
     pub ready_replicas: i32,
 }
 
-/// One view of a cloud.
-#[derive(Clone, Debug, Default)]
-pub struct CloudViewRow {
-    /// The provider.
-    pub provider: String,
-    /// The region.
-    pub region: String,
-    /// How old what we know is.
-    pub age_seconds: f64,
-}
-
 pub(super) struct Fleet {
     snapshot: Box<dyn Fn() -> FleetSnapshot + Send + Sync>,
-}
-
-pub(super) struct CloudViews {
-    views: Box<dyn Fn() -> Vec<CloudViewRow> + Send + Sync>,
 }
 
 impl Fleet {
@@ -80,21 +65,9 @@ impl Fleet {
     }
 }
 
-impl CloudViews {
-    pub(super) fn new(views: impl Fn() -> Vec<CloudViewRow> + Send + Sync + 'static) -> Self {
-        Self { views: Box::new(views) }
-    }
-}
-
 impl fmt::Debug for Fleet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Fleet").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for CloudViews {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("CloudViews").finish_non_exhaustive()
     }
 }
 
@@ -107,19 +80,6 @@ impl Collector for Fleet {
         }
         if let Some(machine_sets) = machine_sets {
             encode_machine_sets(&mut encoder, &machine_sets)?;
-        }
-        Ok(())
-    }
-}
-
-impl Collector for CloudViews {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let name = "machinist_cloud_view_age_seconds";
-        let help = "Age of what is known of the cloud";
-        let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for view in (self.views)() {
-            let labels = [("provider", view.provider.as_str()), ("region", view.region.as_str())];
-            metric.encode_family(&labels)?.encode_gauge(&view.age_seconds)?;
         }
         Ok(())
     }

@@ -112,8 +112,22 @@ fn our_own_metrics_count_and_measure() {
     metrics.set_waiting("machine", "ns/b", Some("DrainBlocked"));
     metrics.set_waiting("machine", "ns/c", Some("Hook"));
     metrics.set_waiting("machine", "ns/c", None);
-    metrics.register_cloud_views(|| {
-        vec![CloudViewRow { provider: "aws".into(), region: "eu".into(), age_seconds: 1.5 }]
+    metrics.count_notice(NoticeResult::Malformed);
+    metrics.set_orphans(3);
+    metrics.count_orphan_terminated();
+    metrics.register_clouds(|| CloudsSnapshot {
+        views: [(1.5, false), (0.5, true)]
+            .map(|(age_seconds, is_failing)| CloudViewRow {
+                provider: "aws".into(),
+                region: "eu".into(),
+                age_seconds,
+                is_failing,
+            })
+            .to_vec(),
+        missing_permissions: vec![PermissionRow {
+            provider: "aws".into(),
+            permission: "ec2:StartInstances".into(),
+        }],
     });
     let text = metrics.encode().unwrap();
     for line in [
@@ -123,8 +137,56 @@ fn our_own_metrics_count_and_measure() {
         r#"machinist_invariant_violations_total{invariant="S1"} 1"#,
         r#"machinist_waiting{controller="machine",reason="DrainBlocked"} 2"#,
         r#"machinist_cloud_view_age_seconds{provider="aws",region="eu"} 1.5"#,
+        r#"machinist_cloud_view_failing{provider="aws",region="eu"} 1"#,
+        r#"machinist_cloud_permission_missing{provider="aws",permission="ec2:StartInstances"} 1"#,
+        r#"machinist_cloud_notices_total{result="malformed"} 1"#,
+        "machinist_orphan_instances 3",
+        "machinist_orphan_instances_terminated_total 1",
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("Hook"), "{text}");
+}
+
+/// An alert on a metric that nobody publishes never fires, and nobody notices.
+#[test]
+fn every_metric_of_an_alert_is_published() {
+    let metrics = Metrics::new();
+    metrics.register_fleet(|| FleetSnapshot {
+        machines: Some(vec![MachineRow::default()]),
+        machine_sets: Some(vec![MachineSetRow::default()]),
+    });
+    metrics.register_clouds(|| CloudsSnapshot {
+        views: vec![CloudViewRow::default()],
+        missing_permissions: vec![PermissionRow::default()],
+    });
+    // A family is published from its first sample on.
+    metrics.count_cloud_call("aws", "RunInstances", "Throttled");
+    metrics.count_drift(machinist_core::drift::Class::Vanished);
+    metrics.count_invariant_violation("S1");
+    let text = metrics.encode().unwrap();
+    let published: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let rules: serde_json::Value =
+        serde_saphyr::from_str(include_str!("../../../../deploy/alerts/machinist.yaml")).unwrap();
+    let groups = rules["spec"]["groups"].as_array().unwrap();
+    let rules: Vec<_> = groups.iter().flat_map(|one| one["rules"].as_array().unwrap()).collect();
+    assert!(!rules.is_empty());
+    for rule in rules {
+        let (alert, expr) = (rule["alert"].as_str().unwrap(), rule["expr"].as_str().unwrap());
+        for field in ["summary", "description"] {
+            let words = rule["annotations"][field].as_str();
+            assert!(words.is_some_and(|words| !words.is_empty()), "{alert} has no {field}");
+        }
+        let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let names: Vec<&str> = expr
+            .split(|letter| !is_of_name(letter))
+            .filter(|word| word.starts_with("machinist_") || word.starts_with("mapi_"))
+            .collect();
+        assert!(!names.is_empty(), "{alert} watches nothing of ours");
+        for name in names {
+            let base = name.strip_suffix("_total").unwrap_or(name);
+            assert!(published.contains(&base), "{alert}: {name} is not published");
+        }
+    }
 }

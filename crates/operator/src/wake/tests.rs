@@ -9,7 +9,7 @@ use crate::{
     drain,
     engine::{queue::Queue, store::ObjectKey},
     metrics::Metrics,
-    testing::{env, machine, read, stores},
+    testing::{env, machine, pool, read, stores},
     wake::{self, Queues},
 };
 
@@ -19,6 +19,7 @@ fn connected(stores: &Stores) -> Queues {
     let queues = Queues {
         machines: queue("machines"),
         machine_sets: queue("sets"),
+        capacities: queue("capacities"),
         nodes: queue("nodes"),
         drains: queue("drains"),
     };
@@ -67,4 +68,22 @@ async fn a_node_is_woken_when_one_of_two_machines_lets_go_of_it() {
     let deleted = connected(&stores);
     stores.machines.forget_written(&ObjectKey::new("ns", "two"), "uid-two");
     assert_eq!(deleted.nodes.depth(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_pool_says_of_its_capacity_depends_on_the_pool_and_the_clusters_region() {
+    let stores = stores();
+    let made = connected(&stores);
+    stores.machine_sets.apply_written(read(pool(3)));
+    assert_eq!(made.capacities.depth(), 1);
+    let scaled = connected(&stores);
+    stores.machines.apply_written(read(machine("one", json!({}))));
+    assert_eq!((scaled.machine_sets.depth(), scaled.capacities.depth()), (1, 0));
+    let moved = connected(&stores);
+    stores.infrastructures.apply_written(read(json!({
+        "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure",
+        "metadata": { "name": "cluster", "uid": "uid-cluster", "resourceVersion": "10" },
+        "spec": {},
+    })));
+    assert_eq!(moved.capacities.depth(), 1);
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_ec2::types::{ArchitectureType, InstanceTypeInfo};
 
 use super::{
+    actions::Action,
     client::AwsProvider,
     errors::Attempt,
     instances::{PAGES_MAX, endless},
@@ -16,17 +17,18 @@ const PAGE_SIZE_MAX: i32 = 100;
 
 impl AwsProvider {
     pub(super) async fn list_instance_sizes(&self) -> Result<Vec<InstanceSize>, ProviderError> {
-        let attempt = Attempt::on_instances("DescribeInstanceTypes", "list the instance types");
+        let attempt =
+            Attempt::on_instances(Action::DescribeInstanceTypes, "list the instance types");
         let mut sizes = BTreeMap::new();
         let mut next_token = None;
         for _ in 0..PAGES_MAX {
             let call = self
+                .cloud
                 .ec2
-                .client
                 .describe_instance_types()
-                .max_results(self.ec2.page_size.min(PAGE_SIZE_MAX))
+                .max_results(self.cloud.page_size.min(PAGE_SIZE_MAX))
                 .set_next_token(next_token);
-            let page = self.ec2.call(&attempt, call.send()).await?;
+            let page = self.cloud.call(&attempt, call.send()).await?;
             let found = page.instance_types().iter().filter_map(translate);
             sizes.extend(found.map(|size| (size.name.clone(), size)));
             next_token = page.next_token.filter(|token| !token.is_empty());

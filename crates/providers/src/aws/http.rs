@@ -11,26 +11,27 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::errors::chain;
-use crate::{ErrorClass, ProviderError};
+use super::{errors::chain, settings::AwsSettings};
+use crate::{ErrorClass, ProviderError, service};
 
 /// Builds the one client whose connections all calls share.
 ///
 /// The proxy of the environment (`HTTPS_PROXY`, `NO_PROXY`) is used, as OpenShift sets it, except
-/// for an endpoint on this machine, which no proxy could reach.
-pub(super) fn http_client(
-    endpoint: Option<&str>,
-    ca_bundle_pem: Option<&str>,
-) -> Result<SharedHttpClient, ProviderError> {
+/// where an endpoint is on this machine, which no proxy could reach.
+pub(super) fn http_client(settings: &AwsSettings) -> Result<SharedHttpClient, ProviderError> {
     let mut trust_store = TrustStore::default();
-    if let Some(pem) = ca_bundle_pem {
+    if let Some(pem) = &settings.ca_bundle_pem {
         check_certificates(pem)?;
-        trust_store = trust_store.with_pem_certificate(pem);
+        trust_store = trust_store.with_pem_certificate(pem.as_str());
     }
-    let proxy = match endpoint {
-        Some(endpoint) if is_loopback(endpoint)? => ProxyConfig::disabled(),
-        Some(_) | None => ProxyConfig::from_env(),
-    };
+    let mut proxy = ProxyConfig::from_env();
+    for name in [service::EC2, service::ELASTIC_LOAD_BALANCING, service::SQS, service::STS] {
+        if let Some(endpoint) = settings.endpoint(name)
+            && is_loopback(name, endpoint)?
+        {
+            proxy = ProxyConfig::disabled();
+        }
+    }
     let tls_context = TlsContext::builder()
         .with_trust_store(trust_store)
         .build()
@@ -62,8 +63,9 @@ fn check_certificates(pem: &str) -> Result<(), ProviderError> {
     Ok(())
 }
 
-fn is_loopback(endpoint: &str) -> Result<bool, ProviderError> {
-    let unusable = || refused(format!("endpoint {endpoint:?}: expected an http or https URL"));
+fn is_loopback(service: &str, endpoint: &str) -> Result<bool, ProviderError> {
+    let unusable =
+        || refused(format!("endpoint {endpoint:?} of {service}: expected an http or https URL"));
     let uri: http::Uri = endpoint.parse().map_err(|_| unusable())?;
     if !matches!(uri.scheme_str(), Some("http" | "https")) {
         return Err(unusable());

@@ -9,9 +9,9 @@ use aws_sdk_ec2::types::{
 use aws_smithy_types::DateTime;
 use jiff::Timestamp;
 use machinist_api::{MachineAddress, names::tag};
-use machinist_core::cloud::{Instance, InstanceId, InstanceState};
+use machinist_core::cloud::{Instance, InstanceId, InstanceState, StateReason};
 
-use super::{client::AwsProvider, errors::Attempt};
+use super::{actions::Action, client::AwsProvider, errors::Attempt};
 use crate::{ErrorClass, ProviderError};
 
 /// EC2 takes at most 200 values in a filter.
@@ -71,9 +71,9 @@ impl AwsProvider {
         id: &InstanceId,
     ) -> Result<InstanceState, ProviderError> {
         let attempt =
-            Attempt::on_instances("TerminateInstances", format!("terminate instance {id}"));
-        let call = self.ec2.client.terminate_instances().instance_ids(&id.0);
-        let answer = self.ec2.call(&attempt, call.send()).await?;
+            Attempt::on_instances(Action::TerminateInstances, format!("terminate instance {id}"));
+        let call = self.cloud.ec2.terminate_instances().instance_ids(&id.0);
+        let answer = self.cloud.call(&attempt, call.send()).await?;
         let changed = answer.terminating_instances().first();
         state(changed.and_then(|change| change.current_state()), id)
     }
@@ -82,9 +82,9 @@ impl AwsProvider {
         &self,
         id: &InstanceId,
     ) -> Result<InstanceState, ProviderError> {
-        let attempt = Attempt::on_instances("StartInstances", format!("start instance {id}"));
-        let call = self.ec2.client.start_instances().instance_ids(&id.0);
-        let answer = self.ec2.call(&attempt, call.send()).await?;
+        let attempt = Attempt::on_instances(Action::StartInstances, format!("start instance {id}"));
+        let call = self.cloud.ec2.start_instances().instance_ids(&id.0);
+        let answer = self.cloud.call(&attempt, call.send()).await?;
         let changed = answer.starting_instances().first();
         state(changed.and_then(|change| change.current_state()), id)
     }
@@ -93,17 +93,18 @@ impl AwsProvider {
         &self,
         id: &InstanceId,
     ) -> Result<InstanceState, ProviderError> {
-        let attempt = Attempt::on_instances("StopInstances", format!("stop instance {id}"));
-        let call = self.ec2.client.stop_instances().instance_ids(&id.0);
-        let answer = self.ec2.call(&attempt, call.send()).await?;
+        let attempt = Attempt::on_instances(Action::StopInstances, format!("stop instance {id}"));
+        let call = self.cloud.ec2.stop_instances().instance_ids(&id.0);
+        let answer = self.cloud.call(&attempt, call.send()).await?;
         let changed = answer.stopping_instances().first();
         state(changed.and_then(|change| change.current_state()), id)
     }
 
     pub(super) async fn reboot_instance(&self, id: &InstanceId) -> Result<(), ProviderError> {
-        let attempt = Attempt::on_instances("RebootInstances", format!("reboot instance {id}"));
-        let call = self.ec2.client.reboot_instances().instance_ids(&id.0);
-        self.ec2.call(&attempt, call.send()).await.map(|_| ())
+        let attempt =
+            Attempt::on_instances(Action::RebootInstances, format!("reboot instance {id}"));
+        let call = self.cloud.ec2.reboot_instances().instance_ids(&id.0);
+        self.cloud.call(&attempt, call.send()).await.map(|_| ())
     }
 
     pub(super) async fn tag_instance(
@@ -114,10 +115,10 @@ impl AwsProvider {
         if tags.is_empty() {
             return Ok(());
         }
-        let attempt = Attempt::on_instances("CreateTags", format!("tag instance {id}"));
+        let attempt = Attempt::on_instances(Action::CreateTags, format!("tag instance {id}"));
         let tags = tags.iter().map(|(key, value)| Tag::builder().key(key).value(value).build());
-        let call = self.ec2.client.create_tags().resources(&id.0).set_tags(Some(tags.collect()));
-        self.ec2.call(&attempt, call.send()).await.map(|_| ())
+        let call = self.cloud.ec2.create_tags().resources(&id.0).set_tags(Some(tags.collect()));
+        self.cloud.call(&attempt, call.send()).await.map(|_| ())
     }
 
     /// All pages, or an error.
@@ -126,18 +127,18 @@ impl AwsProvider {
         what: &str,
         filter: Filter,
     ) -> Result<Vec<Ec2Instance>, ProviderError> {
-        let attempt = Attempt::on_instances("DescribeInstances", what);
+        let attempt = Attempt::on_instances(Action::DescribeInstances, what);
         let mut found = Vec::new();
         let mut next_token = None;
         for _ in 0..PAGES_MAX {
             let call = self
+                .cloud
                 .ec2
-                .client
                 .describe_instances()
                 .filters(filter.clone())
-                .max_results(self.ec2.page_size)
+                .max_results(self.cloud.page_size)
                 .set_next_token(next_token);
-            let page = self.ec2.call(&attempt, call.send()).await?;
+            let page = self.cloud.call(&attempt, call.send()).await?;
             next_token = page.next_token.filter(|token| !token.is_empty());
             let reservations = page.reservations.unwrap_or_default();
             found.extend(
@@ -160,7 +161,7 @@ impl AwsProvider {
                 Some(vpc_id) => self.lookups.domains(vpc_id).await?,
                 None => Vec::new(),
             };
-            let instance = translate(instance, &self.ec2.region, &domains)?;
+            let instance = translate(instance, &self.cloud.region, &domains)?;
             instances.insert(instance.id.clone(), instance);
         }
         Ok(instances.into_values().collect())
@@ -203,6 +204,11 @@ pub(super) fn translate(
             .filter_map(|tag| Some((tag.key()?.to_owned(), tag.value()?.to_owned())))
             .collect(),
         addresses: addresses(instance, domains),
+        host_id: instance
+            .placement()
+            .and_then(|placement| placement.host_id())
+            .filter(|host| !host.is_empty())
+            .map(str::to_owned),
         id,
     })
 }
@@ -238,17 +244,25 @@ fn state(
     }
 }
 
-/// EC2's code and words; most messages begin with the code already.
-fn state_reason(instance: &Ec2Instance) -> String {
+/// EC2's code and words, and when the state began. Older states have words in one field only.
+fn state_reason(instance: &Ec2Instance) -> StateReason {
     let reason = instance.state_reason();
-    let code = reason.and_then(|reason| reason.code()).unwrap_or_default();
-    let message = reason.and_then(|reason| reason.message()).unwrap_or_default();
-    match (code, message) {
-        ("", "") => instance.state_transition_reason().unwrap_or_default().to_owned(),
-        (code, "") => code.to_owned(),
-        (code, message) if code.is_empty() || message.starts_with(code) => message.to_owned(),
-        (code, message) => format!("{code}: {message}"),
+    let transition = instance.state_transition_reason().unwrap_or_default();
+    let message = reason.and_then(|reason| reason.message()).filter(|words| !words.is_empty());
+    StateReason {
+        code: reason.and_then(|reason| reason.code()).unwrap_or_default().to_owned(),
+        message: message.unwrap_or(transition).to_owned(),
+        since: transition_time(transition),
     }
+}
+
+/// The time in words such as `User initiated (2026-05-01 10:00:00 GMT)`. EC2 has no field for it.
+fn transition_time(words: &str) -> Option<Timestamp> {
+    let (_, rest) = words.rsplit_once('(')?;
+    let (inner, _) = rest.split_once(')')?;
+    let time = inner.strip_suffix(" GMT").or_else(|| inner.strip_suffix(" UTC"))?;
+    let time = time.parse::<jiff::civil::DateTime>().ok()?;
+    time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|time| time.timestamp())
 }
 
 /// The addresses in the order that the Machine's status has had since ever: consumers take the

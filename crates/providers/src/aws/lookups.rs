@@ -8,12 +8,13 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use aws_sdk_ec2::types::{Filter, ImageState};
 
 use super::{
-    client::Ec2,
+    actions::Action,
+    client::Cloud,
     config::ResourceFilter,
     errors::{Attempt, invalid},
     memory::Memory,
 };
-use crate::{ErrorClass, ProviderError};
+use crate::ProviderError;
 
 /// What an id stands for hardly ever changes. Doubled, a machine may be launched into a subnet
 /// that somebody deleted so long ago; the launch then fails and forgets everything.
@@ -84,7 +85,7 @@ pub(super) enum ZoneType {
 }
 
 pub(super) struct Lookups {
-    ec2: Arc<Ec2>,
+    cloud: Arc<Cloud>,
     images: Memory<Selector, Image>,
     subnets: Memory<Selector, Vec<Subnet>>,
     security_groups: Memory<Selector, Vec<String>>,
@@ -93,9 +94,9 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub fn new(ec2: Arc<Ec2>) -> Self {
+    pub fn new(cloud: Arc<Cloud>) -> Self {
         Self {
-            ec2,
+            cloud,
             images: Memory::default(),
             subnets: Memory::default(),
             security_groups: Memory::default(),
@@ -114,37 +115,37 @@ impl Lookups {
 
     /// The image; of several the newest that can be launched.
     pub async fn image(&self, selector: Selector) -> Result<Image, ProviderError> {
-        let ec2 = Arc::clone(&self.ec2);
+        let cloud = Arc::clone(&self.cloud);
         let (question, keep_for) = (selector.clone(), selector.keep_for());
         self.images
-            .ask(question, keep_for, || async move { find_image(&ec2, selector).await })
+            .ask(question, keep_for, || async move { find_image(&cloud, selector).await })
             .await
     }
 
     /// The subnets, sorted by id; filters may match none.
     pub async fn subnets(&self, selector: Selector) -> Result<Vec<Subnet>, ProviderError> {
-        let ec2 = Arc::clone(&self.ec2);
+        let cloud = Arc::clone(&self.cloud);
         let (question, keep_for) = (selector.clone(), selector.keep_for());
         self.subnets
-            .ask(question, keep_for, || async move { find_subnets(&ec2, selector).await })
+            .ask(question, keep_for, || async move { find_subnets(&cloud, selector).await })
             .await
     }
 
     /// The ids of the groups, sorted; filters may match none.
     pub async fn security_groups(&self, selector: Selector) -> Result<Vec<String>, ProviderError> {
-        let ec2 = Arc::clone(&self.ec2);
+        let cloud = Arc::clone(&self.cloud);
         let (question, keep_for) = (selector.clone(), selector.keep_for());
         self.security_groups
-            .ask(question, keep_for, || async move { find_security_groups(&ec2, selector).await })
+            .ask(question, keep_for, || async move { find_security_groups(&cloud, selector).await })
             .await
     }
 
     pub async fn zone_type(&self, zone: &str) -> Result<ZoneType, ProviderError> {
-        let ec2 = Arc::clone(&self.ec2);
+        let cloud = Arc::clone(&self.cloud);
         let zone = zone.to_owned();
         let question = zone.clone();
         self.zone_types
-            .ask(question, KEEP_BY_ID, || async move { find_zone_type(&ec2, zone).await })
+            .ask(question, KEEP_BY_ID, || async move { find_zone_type(&cloud, zone).await })
             .await
     }
 
@@ -153,12 +154,12 @@ impl Lookups {
     /// Where the account may not read them there are none: an account with the narrowest policy can
     /// still list its instances.
     pub async fn domains(&self, vpc_id: &str) -> Result<Vec<String>, ProviderError> {
-        let ec2 = Arc::clone(&self.ec2);
+        let cloud = Arc::clone(&self.cloud);
         let vpc_id = vpc_id.to_owned();
         let question = vpc_id.clone();
         let lookup = || async move {
-            match find_domains(&ec2, vpc_id).await {
-                Err(error) if error.class == ErrorClass::Unauthorized => {
+            match find_domains(&cloud, vpc_id).await {
+                Err(error) if error.missing_permission.is_some() => {
                     tracing::warn!(%error, "machines get no DNS names of the VPC's own domains");
                     Ok(Vec::new())
                 }
@@ -173,11 +174,12 @@ fn ec2_filter(filter: ResourceFilter) -> Filter {
     Filter::builder().name(filter.name).set_values(Some(filter.values)).build()
 }
 
-async fn find_image(ec2: &Ec2, selector: Selector) -> Result<Image, ProviderError> {
-    let attempt = Attempt::on_launch_input("DescribeImages", format!("look up image {selector}"));
+async fn find_image(cloud: &Cloud, selector: Selector) -> Result<Image, ProviderError> {
+    let attempt =
+        Attempt::on_launch_input(Action::DescribeImages, format!("look up image {selector}"));
     let (ids, filters) = selector.clone().into_parameters();
-    let call = ec2.client.describe_images().set_image_ids(ids).set_filters(filters);
-    let answer = ec2.call(&attempt, call.send()).await?;
+    let call = cloud.ec2.describe_images().set_image_ids(ids).set_filters(filters);
+    let answer = cloud.call(&attempt, call.send()).await?;
     // An image that is still being made or was disabled would only fail the launch.
     let newest = answer
         .images()
@@ -191,11 +193,12 @@ async fn find_image(ec2: &Ec2, selector: Selector) -> Result<Image, ProviderErro
     Ok(Image { id: id.to_owned(), root_device_name: image.root_device_name().map(str::to_owned) })
 }
 
-async fn find_subnets(ec2: &Ec2, selector: Selector) -> Result<Vec<Subnet>, ProviderError> {
-    let attempt = Attempt::on_launch_input("DescribeSubnets", format!("look up subnet {selector}"));
+async fn find_subnets(cloud: &Cloud, selector: Selector) -> Result<Vec<Subnet>, ProviderError> {
+    let attempt =
+        Attempt::on_launch_input(Action::DescribeSubnets, format!("look up subnet {selector}"));
     let (ids, filters) = selector.into_parameters();
-    let call = ec2.client.describe_subnets().set_subnet_ids(ids).set_filters(filters);
-    let answer = ec2.call(&attempt, call.send()).await?;
+    let call = cloud.ec2.describe_subnets().set_subnet_ids(ids).set_filters(filters);
+    let answer = cloud.call(&attempt, call.send()).await?;
     let mut subnets: Vec<_> = answer
         .subnets()
         .iter()
@@ -209,32 +212,35 @@ async fn find_subnets(ec2: &Ec2, selector: Selector) -> Result<Vec<Subnet>, Prov
     Ok(subnets)
 }
 
-async fn find_security_groups(ec2: &Ec2, selector: Selector) -> Result<Vec<String>, ProviderError> {
+async fn find_security_groups(
+    cloud: &Cloud,
+    selector: Selector,
+) -> Result<Vec<String>, ProviderError> {
     let what = format!("look up security groups {selector}");
-    let attempt = Attempt::on_launch_input("DescribeSecurityGroups", what);
+    let attempt = Attempt::on_launch_input(Action::DescribeSecurityGroups, what);
     let (ids, filters) = selector.into_parameters();
-    let call = ec2.client.describe_security_groups().set_group_ids(ids).set_filters(filters);
-    let answer = ec2.call(&attempt, call.send()).await?;
+    let call = cloud.ec2.describe_security_groups().set_group_ids(ids).set_filters(filters);
+    let answer = cloud.call(&attempt, call.send()).await?;
     let groups = answer.security_groups().iter();
     let ids: BTreeSet<_> = groups.filter_map(|group| group.group_id().map(str::to_owned)).collect();
     Ok(ids.into_iter().collect())
 }
 
-async fn find_zone_type(ec2: &Ec2, zone: String) -> Result<ZoneType, ProviderError> {
+async fn find_zone_type(cloud: &Cloud, zone: String) -> Result<ZoneType, ProviderError> {
     let what = format!("look up availability zone {zone}");
-    let attempt = Attempt::on_launch_input("DescribeAvailabilityZones", what);
-    let call = ec2.client.describe_availability_zones().zone_names(zone);
-    let answer = ec2.call(&attempt, call.send()).await?;
+    let attempt = Attempt::on_launch_input(Action::DescribeAvailabilityZones, what);
+    let call = cloud.ec2.describe_availability_zones().zone_names(zone);
+    let answer = cloud.call(&attempt, call.send()).await?;
     let is_wavelength =
         answer.availability_zones().iter().any(|zone| zone.zone_type() == Some("wavelength-zone"));
     Ok(if is_wavelength { ZoneType::Wavelength } else { ZoneType::Other })
 }
 
-async fn find_domains(ec2: &Ec2, vpc_id: String) -> Result<Vec<String>, ProviderError> {
-    let attempt = Attempt::on_instances("DescribeVpcs", format!("look up vpc {vpc_id}"));
+async fn find_domains(cloud: &Cloud, vpc_id: String) -> Result<Vec<String>, ProviderError> {
+    let attempt = Attempt::on_instances(Action::DescribeVpcs, format!("look up vpc {vpc_id}"));
     // By filter, as a VPC that is gone by now has no domains and is no error.
     let by_id = Filter::builder().name("vpc-id").values(vpc_id.clone()).build();
-    let answer = ec2.call(&attempt, ec2.client.describe_vpcs().filters(by_id).send()).await?;
+    let answer = cloud.call(&attempt, cloud.ec2.describe_vpcs().filters(by_id).send()).await?;
     let Some(options_id) = answer.vpcs().first().and_then(|vpc| vpc.dhcp_options_id()) else {
         return Ok(Vec::new());
     };
@@ -243,10 +249,10 @@ async fn find_domains(ec2: &Ec2, vpc_id: String) -> Result<Vec<String>, Provider
         return Ok(Vec::new());
     }
     let what = format!("look up dhcp options {options_id} of vpc {vpc_id}");
-    let attempt = Attempt::on_instances("DescribeDhcpOptions", what);
+    let attempt = Attempt::on_instances(Action::DescribeDhcpOptions, what);
     let by_id = Filter::builder().name("dhcp-options-id").values(options_id).build();
-    let call = ec2.client.describe_dhcp_options().filters(by_id);
-    let answer = ec2.call(&attempt, call.send()).await?;
+    let call = cloud.ec2.describe_dhcp_options().filters(by_id);
+    let answer = cloud.call(&attempt, call.send()).await?;
     let domains = answer
         .dhcp_options()
         .iter()

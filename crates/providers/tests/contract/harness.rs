@@ -13,13 +13,20 @@ use std::{
 use jiff::Timestamp;
 use machinist_api::RawObject;
 use machinist_providers::{
-    Instance, InstanceId, InstanceState, LaunchRequest, Provider, UserData, aws::CallObserver,
+    Instance, InstanceId, InstanceState, IpFamily, LaunchRequest, Provider, UserData,
+    aws::{AwsCredentials, AwsProvider, AwsSettings, Call, CallObserver},
 };
 use serde_json::Value;
+
+use crate::console::Console;
 
 /// A cloud to run the suite over.
 pub struct Harness {
     pub provider: Arc<dyn Provider>,
+    /// What the provider was made with, for checks that make another one.
+    pub settings: AwsSettings,
+    /// The cloud's other door, which knows nothing of the provider.
+    pub console: Console,
     pub capabilities: BTreeSet<Capability>,
     /// A providerSpec that can be launched, by ids.
     pub provider_spec: Value,
@@ -38,12 +45,22 @@ pub struct Harness {
 pub enum Capability {
     /// Client tokens make launches idempotent and can be searched for.
     ClientTokens,
-    /// Scheduled events exist.
-    ScheduledEvents,
+    /// Scheduled events and failing status checks exist.
+    Reports,
+    /// Hosts are found by their tags and cannot be released while an instance is on one.
+    HostsAreHeld,
+    /// Load balancers refuse what does not exist, and forget what was deregistered.
+    StrictLoadBalancers,
     /// A tag for an instance that does not exist is refused.
     TagsOnlyWhatExists,
-    /// Calls can be made to fail.
+    /// Calls can be made to fail, and permissions taken away.
     Faults,
+    /// The parameters of each launch can be read again.
+    Ledger,
+    /// There is a queue service.
+    Queue,
+    /// Roles can be assumed.
+    Roles,
 }
 
 /// What a cloud is told behind the provider's back.
@@ -55,6 +72,18 @@ pub trait Levers: Send + Sync {
         not_before: Timestamp,
         deadline: Timestamp,
     ) -> String;
+
+    /// Lets one of EC2's checks of an instance fail: `system`, `instance` or `attached-ebs`.
+    fn impair(&self, instance: &InstanceId, check: &str);
+
+    /// Takes a permission such as `ec2:StartInstances` away, until cleared.
+    fn deny(&self, permission: &str);
+
+    /// The parameters of the call that launched an instance, in EC2's own names.
+    fn launch_parameters(&self, instance: &InstanceId) -> Value;
+
+    /// A zone in a carrier's network, and a subnet there.
+    fn wavelength(&self) -> (String, String);
 
     /// Refuses every call of the action with the code, until cleared.
     fn refuse(&self, action: &str, code: &str);
@@ -89,6 +118,7 @@ impl Harness {
             provider_spec: raw(&self.provider_spec),
             user_data: Some(UserData(b"#!/bin/sh\ntrue\n".to_vec())),
             cluster_tags: BTreeMap::from([("from-cluster".to_owned(), "yes".to_owned())]),
+            ip_family: IpFamily::IPv4,
         }
     }
 
@@ -101,10 +131,26 @@ impl Harness {
         LaunchRequest { provider_spec: raw(&spec), ..self.request() }
     }
 
+    /// A name that no other check uses.
+    pub fn name(&self, prefix: &str) -> String {
+        format!("{prefix}-{}", self.machines.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Another provider for the same cloud, with other credentials.
+    pub async fn provider_with(&self, credentials: AwsCredentials) -> AwsProvider {
+        AwsProvider::new(AwsSettings { credentials, ..self.settings.clone() }).await.unwrap()
+    }
+
     pub async fn launch(&self, request: &LaunchRequest) -> Instance {
         let prepared = self.provider.prepare(request).await.expect("prepare succeeds");
         let token = token(request);
         self.provider.launch(&prepared, &token).await.expect("launch succeeds")
+    }
+
+    /// Launches a machine and waits until it runs.
+    pub async fn running(&self, request: &LaunchRequest) -> Instance {
+        let id = self.launch(request).await.id;
+        self.wait_for(&id, InstanceState::Running).await
     }
 
     pub async fn wait_for(&self, id: &InstanceId, state: InstanceState) -> Instance {
@@ -134,6 +180,7 @@ pub fn token(request: &LaunchRequest) -> String {
 #[derive(Default)]
 pub struct Calls {
     counts: Mutex<BTreeMap<&'static str, u32>>,
+    missing_permissions: Mutex<BTreeSet<String>>,
     after_success: Mutex<Vec<(&'static str, Reaction)>>,
 }
 
@@ -142,11 +189,20 @@ type Reaction = Box<dyn FnOnce() + Send>;
 impl Calls {
     pub fn observer(self: &Arc<Self>) -> CallObserver {
         let calls = Arc::clone(self);
-        Arc::new(move |action, result| calls.record(action, result))
+        Arc::new(move |call: &Call<'_>| {
+            calls.record(call.action, call.outcome);
+            if let Some(permission) = call.missing_permission {
+                calls.missing_permissions.lock().unwrap().insert(permission.to_owned());
+            }
+        })
     }
 
     pub fn count(&self, action: &str) -> u32 {
         self.counts.lock().unwrap().get(action).copied().unwrap_or_default()
+    }
+
+    pub fn missing_permissions(&self) -> BTreeSet<String> {
+        self.missing_permissions.lock().unwrap().clone()
     }
 
     pub fn total(&self) -> u32 {

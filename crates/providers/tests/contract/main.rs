@@ -10,6 +10,7 @@
     reason = "a test says what is wrong by panicking"
 )]
 
+mod console;
 mod harness;
 mod moto;
 mod simulated;
@@ -60,7 +61,27 @@ contract! {
     acting::stop_start_and_reboot_can_be_repeated,
     acting::tags_are_added_and_others_left_alone,
     acting::unknown_id_is_not_found,
-    acting::events_are_listed_for_the_cluster_and_moved,
+    reporting::instances_that_are_well_are_not_reported,
+    reporting::failing_checks_are_reported,
+    reporting::events_are_reported_and_moved,
+    reporting::big_account_is_asked_for_the_troubled_only,
+    fields::every_field_of_a_provider_spec_reaches_the_launch,
+    fields::markets_and_reservations_reach_the_launch,
+    fields::dual_stack_reaches_the_launch,
+    fields::carrier_address_is_asked_for_in_a_wavelength_zone,
+    balancing::classic_load_balancer_gets_the_instance_and_loses_it,
+    balancing::target_groups_get_the_instance_by_id_or_by_address,
+    balancing::missing_load_balancer_is_named_and_needs_no_leaving,
+    balancing::one_load_balancer_does_not_keep_from_another,
+    hosting::own_host_is_allocated_tagged_and_given_back,
+    hosting::same_token_gives_the_same_host,
+    hosting::refused_launch_gives_its_host_back,
+    hosting::host_of_the_user_is_marked_as_shared_and_never_released,
+    queueing::notices_are_received_until_they_are_deleted,
+    queueing::missing_queue_is_not_found,
+    identifying::role_is_assumed,
+    identifying::web_identity_is_exchanged,
     failing::refusals_have_their_class,
+    failing::missing_permission_is_named_and_the_rest_goes_on,
     failing::silence_is_transient,
 }

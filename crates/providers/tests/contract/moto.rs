@@ -1,4 +1,14 @@
 //! moto, a stand-in for AWS that nobody here wrote. It keeps us from agreeing only with ourselves.
+//!
+//! What moto does otherwise than EC2, and why the checks that show it are left out there:
+//!
+//! - ClientTokens: launches and hosts ignore the token and no filter searches for it.
+//! - Reports: every check passes for ever, and nothing is ever scheduled.
+//! - HostsAreHeld: hosts cannot be found by a tag, and go while an instance is on them.
+//! - StrictLoadBalancers: a classic load balancer takes instances that do not exist, and one
+//!   instance twice; a missing one is an HTTP 500 without a code.
+//! - TagsOnlyWhatExists: an id that nothing has can be tagged.
+//! - Faults, Ledger: nothing can be made to fail, and no request can be read again.
 
 use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -9,7 +19,10 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::harness::{Calls, Harness};
+use crate::{
+    console::Console,
+    harness::{Calls, Capability, Harness},
+};
 
 /// Starts moto, or returns none where the caller asked to do without.
 ///
@@ -35,10 +48,9 @@ pub async fn start() -> Option<Harness> {
     };
     let text = |key: &str| world[key].as_str().unwrap().to_owned();
     let settings = AwsSettings {
-        endpoint: Some(text("endpoint")),
         page_size: 5,
         observer: Some(calls.observer()),
-        ..AwsSettings::new(text("region"), credentials)
+        ..AwsSettings::new(text("region"), credentials).with_one_endpoint(&text("endpoint"))
     };
     let spec = json!({
         "ami": {"id": world["image"]},
@@ -54,10 +66,10 @@ pub async fn start() -> Option<Harness> {
     by_filters["securityGroups"] =
         json!([{"filters": [{"name": "group-id", "values": [world["securityGroup"]]}]}]);
     Some(Harness {
-        provider: Arc::new(AwsProvider::new(settings).await.unwrap()),
-        // Launches ignore the client token and no filter searches for it, statuses have no events,
-        // and an id that nothing has can be tagged.
-        capabilities: [].into(),
+        provider: Arc::new(AwsProvider::new(settings.clone()).await.unwrap()),
+        console: Console::new(&settings, &text("vpc"), &text("subnet"), &text("zone")),
+        settings,
+        capabilities: [Capability::Queue, Capability::Roles].into(),
         provider_spec: spec,
         provider_spec_by_filters: by_filters,
         calls,

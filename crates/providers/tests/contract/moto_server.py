@@ -1,4 +1,4 @@
-"""Serves moto's EC2 on a free loopback port until its standard input ends.
+"""Serves moto's AWS on a free loopback port until its standard input ends.
 
 Prints one line of JSON: the endpoint, and the ids that a launch needs. The input ends when the test
 process does, however it does, so that no server is left behind.
@@ -40,6 +40,7 @@ print(
             "endpoint": endpoint,
             "region": REGION,
             "zone": subnet["AvailabilityZone"],
+            "vpc": subnet["VpcId"],
             "subnet": subnet["SubnetId"],
             "securityGroup": group_id,
             "image": image["ImageId"],

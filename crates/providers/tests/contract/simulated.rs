@@ -10,14 +10,20 @@ use machinist_providers::{
 use machinist_testbed::{
     cloud::{
         CloudConfig, CloudHandle, CloudServer, TlsPem,
-        model::{ErrorFault, EventCode, Faults, NewEvent, TimeoutFault},
+        model::{
+            Denied, ErrorFault, EventCode, Faults, Impair, ImpairedCheck, LedgerQuery, NewEvent,
+            TimeoutFault,
+        },
         serve,
     },
     pki::Authority,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{Calls, Capability, Harness, Levers};
+use crate::{
+    console::Console,
+    harness::{Calls, Capability, Harness, Levers},
+};
 
 const ACCESS_KEY_ID: &str = "AKIDEXAMPLE";
 
@@ -56,12 +62,18 @@ pub async fn start() -> Harness {
         {"filters": [{"name": "group-id", "values": [world.worker_security_group]}]},
     ]);
     Harness {
-        provider: Arc::new(AwsProvider::new(settings).await.unwrap()),
+        provider: Arc::new(AwsProvider::new(settings.clone()).await.unwrap()),
+        console: Console::new(&settings, &world.vpc_id, &world.private_subnets[zone], zone),
+        settings,
+        // Of all that the suite asks for it lacks a queue service and STS.
         capabilities: [
             Capability::ClientTokens,
-            Capability::ScheduledEvents,
+            Capability::Reports,
+            Capability::HostsAreHeld,
+            Capability::StrictLoadBalancers,
             Capability::TagsOnlyWhatExists,
             Capability::Faults,
+            Capability::Ledger,
         ]
         .into(),
         provider_spec: spec,
@@ -82,10 +94,7 @@ fn settings(endpoint: &str, access_key_id: &str) -> AwsSettings {
         access_key_id: access_key_id.to_owned(),
         secret_access_key: "secret".to_owned(),
     };
-    AwsSettings {
-        endpoint: Some(endpoint.to_owned()),
-        ..AwsSettings::new(config().region, credentials)
-    }
+    AwsSettings::new(config().region, credentials).with_one_endpoint(endpoint)
 }
 
 struct SimulatedLevers(CloudHandle);
@@ -108,6 +117,32 @@ impl Levers for SimulatedLevers {
         self.0.schedule_event(event).unwrap().event_id
     }
 
+    fn impair(&self, instance: &InstanceId, check: &str) {
+        let check = match check {
+            "system" => ImpairedCheck::System,
+            "instance" => ImpairedCheck::Instance,
+            "attached-ebs" => ImpairedCheck::AttachedEbs,
+            other => panic!("no check is called {other}"),
+        };
+        self.0.impair(&instance.0, &Impair { check, impaired: true }).unwrap();
+    }
+
+    fn deny(&self, permission: &str) {
+        let denied = Denied { action: permission.to_owned(), access_key: None };
+        self.0.add_faults(Faults { denied: vec![denied], ..Faults::default() }).unwrap();
+    }
+
+    fn launch_parameters(&self, instance: &InstanceId) -> Value {
+        let ledger = self.0.ledger(&LedgerQuery::default());
+        let launched = ledger.instances.iter().find(|found| found.id == instance.0);
+        serde_json::to_value(&*launched.expect("the ledger has it").parameters).unwrap()
+    }
+
+    fn wavelength(&self) -> (String, String) {
+        let world = self.0.world();
+        (world.wavelength_zone, world.wavelength_subnet)
+    }
+
     fn refuse(&self, action: &str, code: &str) {
         let fault = ErrorFault {
             action: action.to_owned(),
@@ -117,6 +152,7 @@ impl Levers for SimulatedLevers {
             count: None,
             probability: 1.0,
             effect: false,
+            access_key: None,
         };
         self.0.add_faults(Faults { errors: vec![fault], ..Faults::default() }).unwrap();
     }

@@ -298,7 +298,7 @@ impl Cloud {
         if let Err(error) = self.authorize(caller, request) {
             return (Err(error), delivery);
         }
-        match self.faults.strike(request.action(), &mut self.randomness) {
+        match self.faults.strike(caller, request.action(), &mut self.randomness) {
             None => (self.perform(now, request), delivery),
             Some(Strike::Error { error, effect }) => {
                 let refused = if effect { self.perform(now, request).err() } else { None };

@@ -70,8 +70,14 @@ fn a_stopped_instance_still_exists() {
 
 #[test]
 fn a_gone_instance_fails_the_machine_and_launches_nothing() {
-    for instances in [vec![], vec![instance(InstanceState::Terminated)]] {
-        let decision = decided(&machine(recorded("running")), instances);
+    let mut long_looked_for = recorded("running");
+    let drift = json!({"class": "Vanished", "since": seconds_ago(300), "response": "Wait"});
+    merge(&mut long_looked_for, json!({"status": {"providerStatus": {"drift": drift}}}));
+    for (overrides, instances) in [
+        (long_looked_for, vec![]),
+        (recorded("running"), vec![instance(InstanceState::Terminated)]),
+    ] {
+        let decision = decided(&machine(overrides), instances);
         assert_eq!(decision.status.phase.as_deref(), Some("Failed"));
         assert_eq!(decision.status.error_message.as_deref(), Some("can't find created instance"));
         let (status, reason, _) = condition_of(&decision.status, "InstanceExists");

@@ -88,8 +88,14 @@ proptest! {
         for action in &decision.actions {
             match action {
                 Action::Launch { .. } => prop_assert!(!goes && has_finalizer && !live),
-                Action::Terminate { .. } => prop_assert!(goes && has_finalizer),
-                Action::DeleteNode { .. } | Action::RemoveFinalizer => prop_assert!(goes && !live),
+                Action::Terminate { .. } | Action::Detach { .. } => {
+                    prop_assert!(goes && has_finalizer);
+                }
+                Action::DeleteNode { .. } | Action::RemoveFinalizer | Action::ReleaseHosts => {
+                    prop_assert!(goes && !live);
+                }
+                Action::Start { .. } | Action::Attach { .. } => prop_assert!(!goes && live),
+                Action::Replace => prop_assert!(!goes),
                 Action::AddFinalizer => prop_assert!(!has_finalizer && !goes),
                 Action::StoreIntent(_) | Action::TagInstance { .. } | Action::ChangeMetadata(_) => {}
             }
@@ -97,7 +103,12 @@ proptest! {
         let effects = decision
             .actions
             .iter()
-            .filter(|action| matches!(action, Action::Launch { .. } | Action::Terminate { .. }))
+            .filter(|action| {
+                matches!(
+                    action,
+                    Action::Launch { .. } | Action::Terminate { .. } | Action::Start { .. }
+                )
+            })
             .count();
         prop_assert!(effects <= 1, "one effect in a pass");
     }

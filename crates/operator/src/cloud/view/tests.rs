@@ -1,113 +1,17 @@
 //! A view over a cloud that a test scripts.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, atomic::Ordering},
+};
 
-use async_trait::async_trait;
-use jiff::Timestamp;
-use machinist_core::cloud::InstanceState;
-use machinist_providers::{InstanceSize, LaunchRequest, PreparedLaunch, ScheduledEvent};
+use machinist_core::{cloud::InstanceState, machine::HealthKnowledge};
 
 use super::*;
-
-/// Holds instances, counts calls, and can fail its lists. A mock, because what is tested is when
-/// the view asks, not what a cloud answers; the provider contract suite tests that.
-#[derive(Default)]
-struct ScriptedCloud {
-    instances: Mutex<BTreeMap<InstanceId, Instance>>,
-    fails: Mutex<bool>,
-    lists: AtomicUsize,
-    describes: AtomicUsize,
-}
-
-impl ScriptedCloud {
-    fn put(&self, id: &str, uid: &str, state: InstanceState) -> Instance {
-        let instance = Instance {
-            id: InstanceId(id.to_owned()),
-            provider_id: format!("aws:///z/{id}"),
-            state,
-            state_reason: String::new(),
-            region: String::new(),
-            zone: String::new(),
-            instance_type: String::new(),
-            launched_at: None,
-            client_token: None,
-            interruptible: false,
-            tags: BTreeMap::from([("machinist.dev/machine-uid".to_owned(), uid.to_owned())]),
-            addresses: Vec::new(),
-        };
-        self.instances.lock().unwrap().insert(instance.id.clone(), instance.clone());
-        instance
-    }
-}
-
-fn not_scripted<T>() -> Result<T, ProviderError> {
-    Err(ProviderError::new(ErrorClass::Unknown, "not scripted"))
-}
-
-#[async_trait]
-impl Provider for ScriptedCloud {
-    fn name(&self) -> &'static str {
-        "scripted"
-    }
-
-    async fn list(&self, _: &str) -> Result<Vec<Instance>, ProviderError> {
-        self.lists.fetch_add(1, Ordering::Relaxed);
-        if *self.fails.lock().unwrap() {
-            return Err(ProviderError::new(ErrorClass::Throttled, "slow down"));
-        }
-        Ok(self.instances.lock().unwrap().values().cloned().collect())
-    }
-
-    async fn describe(&self, ids: &[InstanceId]) -> Result<Vec<Instance>, ProviderError> {
-        self.describes.fetch_add(1, Ordering::Relaxed);
-        let instances = self.instances.lock().unwrap();
-        Ok(ids.iter().filter_map(|id| instances.get(id).cloned()).collect())
-    }
-
-    async fn find(&self, _: &str, _: &[String]) -> Result<Vec<Instance>, ProviderError> {
-        not_scripted()
-    }
-
-    async fn prepare(&self, _: &LaunchRequest) -> Result<PreparedLaunch, ProviderError> {
-        not_scripted()
-    }
-
-    async fn launch(&self, _: &PreparedLaunch, _: &str) -> Result<Instance, ProviderError> {
-        not_scripted()
-    }
-
-    async fn terminate(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
-        not_scripted()
-    }
-
-    async fn tag(&self, _: &InstanceId, _: &BTreeMap<String, String>) -> Result<(), ProviderError> {
-        not_scripted()
-    }
-
-    async fn start(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
-        not_scripted()
-    }
-
-    async fn stop(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
-        not_scripted()
-    }
-
-    async fn reboot(&self, _: &InstanceId) -> Result<(), ProviderError> {
-        not_scripted()
-    }
-
-    async fn scheduled_events(&self, _: &str) -> Result<Vec<ScheduledEvent>, ProviderError> {
-        not_scripted()
-    }
-
-    async fn move_event(&self, _: &InstanceId, _: &str, _: Timestamp) -> Result<(), ProviderError> {
-        not_scripted()
-    }
-
-    async fn catalog(&self) -> Result<Vec<InstanceSize>, ProviderError> {
-        not_scripted()
-    }
-}
+use crate::cloud::{
+    snapshot::Reports,
+    testing::{ScriptedCloud, forbidden, id, impaired},
+};
 
 struct Bench {
     cloud: Arc<ScriptedCloud>,
@@ -123,16 +27,11 @@ impl Bench {
         let cloud = Arc::new(cloud);
         let news = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&news);
-        let timings = ViewTimings {
-            list_period: Duration::from_secs(30),
-            first_look: Duration::from_secs(2),
-            launch_visibility: Duration::from_secs(60),
-        };
         let view = CloudView::new(
             "demo",
             Arc::clone(&cloud) as Arc<dyn Provider>,
             &env,
-            timings,
+            ViewTimings::default(),
             Arc::new(move |one| heard.lock().unwrap().push(one.clone())),
         );
         Self { cloud, view, news, env }
@@ -140,16 +39,32 @@ impl Bench {
 
     async fn run_for(&self, duration: Duration) {
         // The view's task lives only here, and its state in the view.
+        self.beside(self.env.sleep(duration)).await;
+    }
+
+    /// Runs the view until something else is done.
+    async fn beside<T>(&self, other: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;
-            _ = self.view.clone().run() => {}
-            () = self.env.sleep(duration) => {}
+            _ = self.view.clone().run() => unreachable!("the view runs for ever"),
+            done = other => done,
         }
     }
 
     fn heard(&self) -> Vec<News> {
         std::mem::take(&mut *self.news.lock().unwrap())
     }
+
+    fn about(&self, id: &str, uid: &str) -> News {
+        News::About(Changed {
+            ids: BTreeSet::from([InstanceId(id.into())]),
+            uids: BTreeSet::from([uid.into()]),
+        })
+    }
+}
+
+fn slow_down() -> ProviderError {
+    ProviderError::new(ErrorClass::Throttled, "slow down")
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,14 +72,14 @@ async fn the_first_answer_concerns_everybody_even_those_it_does_not_mention() {
     let cloud = ScriptedCloud::default();
     cloud.put("i-1", "uid-1", InstanceState::Running);
     let bench = Bench::start(cloud);
-    bench.run_for(Duration::from_secs(1)).await;
-    assert_eq!(bench.heard(), [News::ForEverybody]);
+    bench.beside(bench.view.fresh_within(Duration::ZERO)).await.unwrap();
+    assert_eq!(bench.heard().first(), Some(&News::ForEverybody));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_first_list_is_told_and_repeated() {
     let cloud = ScriptedCloud::default();
-    *cloud.fails.lock().unwrap() = true;
+    cloud.fail_lists(Some(slow_down()));
     let bench = Bench::start(cloud);
     bench.run_for(Duration::from_secs(1)).await;
     assert_eq!(bench.heard(), [News::ForEverybody]);
@@ -180,10 +95,12 @@ async fn an_unchanged_cloud_costs_one_list_a_period_and_wakes_nobody() {
     }
     let bench = Bench::start(cloud);
     bench.run_for(Duration::from_secs(300)).await;
-    assert_eq!(bench.heard(), [News::ForEverybody]);
-    let lists = bench.cloud.lists.load(Ordering::Relaxed);
+    assert_eq!(bench.heard(), [News::ForEverybody, News::ForEverybody], "the list, the checks");
+    let lists = bench.cloud.lists();
     assert!((10..=12).contains(&lists), "{lists} lists in ten periods");
-    assert_eq!(bench.cloud.describes.load(Ordering::Relaxed), 0);
+    let reports = bench.cloud.reports_asked.load(Ordering::Relaxed);
+    assert!((5..=6).contains(&reports), "{reports} reports in five periods");
+    assert_eq!(bench.cloud.describes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,14 +112,10 @@ async fn a_changing_instance_is_looked_at_closely_and_then_left_alone() {
     bench.heard();
     bench.cloud.put("i-1", "uid-1", InstanceState::Running);
     bench.run_for(Duration::from_secs(8)).await;
-    let changed = Changed {
-        ids: BTreeSet::from([InstanceId("i-1".into())]),
-        uids: BTreeSet::from(["uid-1".into()]),
-    };
-    assert!(bench.heard().contains(&News::About(changed)));
-    let looks = bench.cloud.describes.load(Ordering::Relaxed);
+    assert!(bench.heard().contains(&bench.about("i-1", "uid-1")));
+    let looks = bench.cloud.describes();
     bench.run_for(Duration::from_secs(20)).await;
-    assert_eq!(bench.cloud.describes.load(Ordering::Relaxed), looks, "settled");
+    assert_eq!(bench.cloud.describes(), looks, "settled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,16 +125,28 @@ async fn questions_of_many_share_one_call() {
         cloud.put(&format!("i-{index}"), "uid", InstanceState::Running);
     }
     let bench = Bench::start(cloud);
-    let ask = |index: usize| bench.view.confirm(BTreeSet::from([InstanceId(format!("i-{index}"))]));
-    let questions = futures::future::join_all((0..51).map(ask));
-    let answers = tokio::select! {
-        biased;
-        _ = bench.view.clone().run() => unreachable!("the view runs for ever"),
-        answers = questions => answers,
-    };
-    assert_eq!(bench.cloud.describes.load(Ordering::Relaxed), 1);
+    let ask = |index: usize| bench.view.confirm(BTreeSet::from([id(&format!("i-{index}"))]));
+    let answers = bench.beside(futures::future::join_all((0..51).map(ask))).await;
+    assert_eq!(bench.cloud.describes(), 1);
     assert_eq!(answers[7].as_ref().unwrap()[0].id.0, "i-7");
     assert!(answers[50].as_ref().unwrap().is_empty(), "unknown to the cloud");
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_at_many_launches_share_calls() {
+    let bench = Bench::start(ScriptedCloud::default());
+    let launches = async {
+        for index in 0..300 {
+            let name = format!("i-{index}");
+            bench.view.learn(bench.cloud.put(&name, &name, InstanceState::Pending));
+            bench.env.sleep(Duration::from_millis(50)).await;
+            let started = index.max(100) - 100;
+            bench.cloud.put(&format!("i-{started}"), &name, InstanceState::Running);
+        }
+    };
+    bench.beside(launches).await;
+    let looks = bench.cloud.describes();
+    assert!(looks <= 60, "{looks} calls for 300 launches in fifteen seconds");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,4 +160,139 @@ async fn a_launch_that_no_read_shows_yet_is_kept_for_a_while() {
     assert!(bench.view.snapshot().get(&id).is_some(), "lists and looks may lag");
     bench.run_for(Duration::from_secs(60)).await;
     assert!(bench.view.snapshot().get(&id).is_none(), "past that it is not there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_can_be_demanded_that_is_young_enough() {
+    let bench = Bench::start(ScriptedCloud::default());
+    bench.run_for(Duration::from_secs(5)).await;
+    assert_eq!(bench.cloud.lists(), 1);
+    let scenario = async {
+        bench.env.sleep(Duration::from_secs(10)).await;
+        let lists = bench.cloud.lists();
+        let old = bench.view.fresh_within(Duration::from_secs(11)).await.unwrap();
+        assert_eq!(bench.cloud.lists(), lists, "the one there is will do");
+        let many = (0..20).map(|_| bench.view.fresh_within(Duration::from_secs(1)));
+        for young in futures::future::join_all(many).await {
+            let young = young.unwrap();
+            assert!(young.age(bench.env.instant()).unwrap() <= Duration::from_secs(1));
+            assert!(young.listed_at > old.listed_at);
+        }
+        assert_eq!(bench.cloud.lists(), lists + 1, "one for all who ask");
+    };
+    bench.beside(scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_demand_fails_with_the_list_and_recovers_with_it() {
+    let bench = Bench::start(ScriptedCloud::default());
+    let scenario = async {
+        bench.view.fresh_within(Duration::ZERO).await.unwrap();
+        bench.env.sleep(Duration::from_secs(5)).await;
+        bench.heard();
+        bench.cloud.fail_lists(Some(slow_down()));
+        let failure = bench.view.fresh_within(Duration::from_secs(1)).await.unwrap_err();
+        assert_eq!(failure.class, ErrorClass::Throttled);
+        let lists = bench.cloud.lists();
+        for _ in 0..100 {
+            bench.view.fresh_within(Duration::from_secs(1)).await.unwrap_err();
+        }
+        assert_eq!(bench.cloud.lists(), lists, "a failure a moment ago is an answer");
+        assert_eq!(bench.heard(), [], "the picture is kept");
+        bench.cloud.fail_lists(None);
+        bench.env.sleep(Duration::from_secs(10)).await;
+        assert_eq!(bench.heard(), [News::ForEverybody], "reachable again");
+        assert!(bench.view.snapshot().failure.is_none());
+    };
+    bench.beside(scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_wakes_the_machine_it_is_about_and_strangers_are_left_out() {
+    let cloud = ScriptedCloud::default();
+    cloud.put("i-1", "uid-1", InstanceState::Running);
+    let bench = Bench::start(cloud);
+    let scenario = async {
+        bench.env.sleep(Duration::from_secs(5)).await;
+        let health = |of: &str| bench.view.snapshot().health_of(&id(of));
+        let well = HealthKnowledge::Known { impairments: vec![], interruption: None };
+        assert_eq!(health("i-1"), well);
+        bench.heard();
+        bench.cloud.report(Ok(vec![impaired("i-1"), impaired("i-stranger")]));
+        bench.env.sleep(Duration::from_secs(60)).await;
+        assert_eq!(bench.heard(), [bench.about("i-1", "uid-1")]);
+        assert!(bench.view.snapshot().report_of(&id("i-1")).is_some());
+        assert!(bench.view.snapshot().report_of(&id("i-stranger")).is_none());
+        assert_ne!(health("i-1"), well);
+        bench.env.sleep(Duration::from_secs(60)).await;
+        assert_eq!(bench.heard(), [], "the same report again");
+        bench.cloud.report(Ok(vec![]));
+        bench.env.sleep(Duration::from_secs(60)).await;
+        assert_eq!(bench.heard(), [bench.about("i-1", "uid-1")]);
+        assert_eq!(health("i-1"), well);
+    };
+    bench.beside(scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_permission_there_are_no_reports_and_everything_else_goes_on() {
+    let cloud = ScriptedCloud::default();
+    cloud.put("i-1", "uid-1", InstanceState::Running);
+    cloud.report(Err(forbidden("ec2:DescribeInstanceStatus")));
+    let bench = Bench::start(cloud);
+    let scenario = async {
+        bench.env.sleep(Duration::from_secs(300)).await;
+        let permission = "ec2:DescribeInstanceStatus".to_owned();
+        assert_eq!(bench.view.snapshot().reports, Reports::Missing { permission });
+        assert_eq!(bench.cloud.reports_asked.load(Ordering::Relaxed), 1);
+        assert!(bench.cloud.lists() >= 10);
+        let health = bench.view.snapshot().health_of(&id("i-1"));
+        assert!(matches!(&health, HealthKnowledge::Unknown(why) if why.contains("ec2:Desc")));
+        bench.cloud.report(Ok(vec![impaired("i-1")]));
+        bench.env.sleep(Duration::from_secs(400)).await;
+        assert!(bench.view.snapshot().report_of(&id("i-1")).is_some(), "granted meanwhile");
+    };
+    bench.beside(scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_fails_once_changes_nothing_and_three_times_does() {
+    let cloud = ScriptedCloud::default();
+    cloud.put("i-1", "uid-1", InstanceState::Running);
+    cloud.report(Ok(vec![impaired("i-1")]));
+    let bench = Bench::start(cloud);
+    let scenario = async {
+        bench.env.sleep(Duration::from_secs(5)).await;
+        bench.cloud.report(Err(slow_down()));
+        bench.env.sleep(Duration::from_secs(60)).await;
+        assert!(bench.view.snapshot().report_of(&id("i-1")).is_some());
+        bench.env.sleep(Duration::from_secs(120)).await;
+        let message = "slow down".to_owned();
+        assert_eq!(bench.view.snapshot().reports, Reports::Failed { message });
+    };
+    bench.beside(scenario).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_is_known_until_the_instance_is_gone() {
+    let cloud = ScriptedCloud::default();
+    cloud.put("i-1", "uid-1", InstanceState::Running);
+    cloud.report(Err(forbidden("ec2:DescribeInstanceStatus")));
+    let bench = Bench::start(cloud);
+    let scenario = async {
+        bench.env.sleep(Duration::from_secs(5)).await;
+        bench.heard();
+        let at = Timestamp::UNIX_EPOCH;
+        bench.view.interrupt(&id("i-stranger"), at);
+        assert_eq!(bench.heard(), []);
+        bench.view.interrupt(&id("i-1"), at);
+        bench.view.interrupt(&id("i-1"), bench.env.now());
+        assert_eq!(bench.heard(), [bench.about("i-1", "uid-1")]);
+        let health = HealthKnowledge::Known { impairments: vec![], interruption: Some(at) };
+        assert_eq!(bench.view.snapshot().health_of(&id("i-1")), health);
+        bench.cloud.put("i-1", "uid-1", InstanceState::Terminated);
+        bench.env.sleep(Duration::from_secs(60)).await;
+        assert_eq!(bench.view.snapshot().spot_notice_of(&id("i-1")), None);
+    };
+    bench.beside(scenario).await;
 }

@@ -2,7 +2,7 @@
 
 use aws_sdk_ec2::types::{
     InstanceIpv6Address, InstanceNetworkInterface, InstancePrivateIpAddress, InstanceType,
-    Placement, StateReason,
+    Placement, StateReason as Ec2StateReason,
 };
 
 use super::*;
@@ -98,19 +98,39 @@ fn addresses_are_in_the_order_of_the_contract() {
 }
 
 #[test]
-fn reason_has_the_code_once() {
-    let reason = |code: &str, message: &str| {
-        let reason = StateReason::builder().code(code).message(message).build();
+fn reason_has_the_code_the_words_and_the_time_that_the_state_began() {
+    let reason = |code: &str, message: &str, transition: &str| {
+        let reason = Ec2StateReason::builder().code(code).message(message).build();
         let instance = instance(InstanceStateName::Stopped)
             .state_reason(reason)
-            .state_transition_reason("User initiated (2024-01-01)")
+            .state_transition_reason(transition)
             .build();
         translate(&instance, "us-east-1", &[]).unwrap().state_reason
     };
-    let code = "Server.SpotInstanceTermination";
-    assert_eq!(reason(code, "spot ended"), "Server.SpotInstanceTermination: spot ended");
-    assert_eq!(reason(code, &format!("{code}: spot ended")), format!("{code}: spot ended"));
-    assert_eq!(reason("", ""), "User initiated (2024-01-01)");
+    let time = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+    let code = "Client.UserInitiatedShutdown";
+    let words = "Client.UserInitiatedShutdown: User initiated shutdown";
+    let transition = "User initiated (2026-05-01 10:00:00 GMT)";
+    let whole = reason(code, words, transition);
+    assert_eq!((whole.code.as_str(), whole.message.as_str()), (code, words));
+    assert_eq!(whole.since, time("2026-05-01T10:00:00Z"));
+    let bare = reason("", "", "User initiated (2026-05-01 10:00:00 UTC)");
+    assert_eq!((bare.code.as_str(), bare.since), ("", time("2026-05-01T10:00:00Z")));
+    assert_eq!(bare.message, "User initiated (2026-05-01 10:00:00 UTC)");
+    for odd in ["", "User initiated", "(now GMT)", "(2026-05-01 10:00:00 CET)", ")(", "("] {
+        assert_eq!(reason(code, words, odd).since, None, "{odd}");
+    }
+}
+
+#[test]
+fn host_is_the_one_of_the_placement() {
+    let on = |host: &str| {
+        let placement = Placement::builder().host_id(host).build();
+        let instance = instance(InstanceStateName::Running).placement(placement).build();
+        translate(&instance, "us-east-1", &[]).unwrap().host_id
+    };
+    assert_eq!(on("h-1").as_deref(), Some("h-1"));
+    assert_eq!(on(""), None);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use machinist_api::RawObject;
 use serde_json::{Value, json};
 
+use aws_sdk_ec2::types::{MarketType as Ec2MarketType, SpotInstanceType, Tenancy as Ec2Tenancy};
+
 use super::*;
 use crate::{ErrorClass, UserData};
 
@@ -30,6 +32,7 @@ fn request() -> LaunchRequest {
             ("team".to_owned(), "cluster".to_owned()),
             ("cost".to_owned(), "1".to_owned()),
         ]),
+        ip_family: IpFamily::IPv4,
     }
 }
 
@@ -39,7 +42,9 @@ fn resolved() -> Resolved {
         root_device_name: Some("/dev/xvda".to_owned()),
         subnet_id: "subnet-1".to_owned(),
         security_group_ids: vec!["sg-1".to_owned(), "sg-2".to_owned()],
+        zone: Some("us-east-1a".to_owned()),
         carrier_ip: false,
+        host_id: None,
     }
 }
 
@@ -120,23 +125,86 @@ fn placement_keeps_the_zone_only_without_a_subnet_id() {
 }
 
 #[test]
-fn host_is_used_where_its_id_is_given() {
+fn host_is_the_users_or_the_one_that_was_allocated() {
+    let filters = json!({"filters": [{"name": "tag:Name", "values": ["a"]}]});
     let host = json!({"affinity": "DedicatedHost", "dedicatedHost": {"id": "h-01234567"}});
-    let input = built(&json!({"placement": {"tenancy": "host", "host": host}}));
+    let input = built(&json!({
+        "placement": {"tenancy": "host", "host": host, "availabilityZone": "us-east-1a"},
+        "subnet": filters, "placementGroupName": "group"
+    }));
     let placement = input.get_placement().as_ref().unwrap();
     assert_eq!(placement.host_id(), Some("h-01234567"));
     assert_eq!(placement.affinity(), Some("host"));
+    assert_eq!(placement.tenancy(), Some(&Ec2Tenancy::Host));
+    assert_eq!(placement.availability_zone(), Some("us-east-1a"));
+    assert_eq!(placement.group_name(), Some("group"));
+
+    let dynamic = json!({"affinity": "DedicatedHost", "dedicatedHost": {
+        "allocationStrategy": "Dynamic",
+        "dynamicHostAllocation": {"tags": [{"name": "a", "value": "b"}]}
+    }});
+    let config = config(&json!({"placement": {"tenancy": "host", "host": dynamic}}));
+    check(&config).unwrap();
+    let on = |host_id: Option<&str>| {
+        let host_id = host_id.map(str::to_owned);
+        let resolved = Resolved { host_id, ..resolved() };
+        let input = build(&config, &resolved, &request()).unwrap();
+        input.get_placement().as_ref().unwrap().host_id().map(str::to_owned)
+    };
+    assert_eq!(on(None), None);
+    assert_eq!(on(Some("h-1")).as_deref(), Some("h-1"));
+
+    let any = json!({"affinity": "AnyAvailable"});
+    let input = built(&json!({"placement": {"tenancy": "host", "host": any}}));
+    let placement = input.get_placement().as_ref().unwrap();
+    assert_eq!((placement.host_id(), placement.affinity()), (None, Some("default")));
+}
+
+#[test]
+fn dual_stack_reaches_interface_metadata_service_and_names() {
+    let of = |ip_family| {
+        let request = LaunchRequest { ip_family, ..request() };
+        let input = build(&config(&json!({})), &resolved(), &request).unwrap();
+        let interface = input.get_network_interfaces().as_ref().unwrap()[0].clone();
+        let ipv6_metadata =
+            input.get_metadata_options().as_ref().and_then(|options| options.http_protocol_ipv6());
+        let ipv6_metadata = ipv6_metadata == Some(&InstanceMetadataProtocolState::Enabled);
+        let names = input.get_private_dns_name_options().clone();
+        (interface.primary_ipv6(), interface.ipv6_address_count(), ipv6_metadata, names)
+    };
+    assert_eq!(of(IpFamily::IPv4), (None, None, false, None));
+    let (primary, count, ipv6_metadata, names) = of(IpFamily::DualStackIPv4Primary);
+    assert_eq!((primary, count, ipv6_metadata), (None, None, true));
+    let names = names.unwrap();
+    assert_eq!(names.hostname_type(), Some(&HostnameType::ResourceName));
+    assert_eq!(names.enable_resource_name_dns_a_record(), Some(true));
+    assert_eq!(names.enable_resource_name_dns_aaaa_record(), Some(true));
+    let (primary, count, ipv6_metadata, _) = of(IpFamily::DualStackIPv6Primary);
+    assert_eq!((primary, count, ipv6_metadata), (Some(true), Some(1), true));
+}
+
+#[test]
+fn devices_of_the_image_can_be_suppressed() {
+    let input = built(&json!({"blockDevices": [
+        {"deviceName": "/dev/sdb", "noDevice": ""},
+        {"deviceName": "/dev/sdc", "noDevice": "true"}
+    ]}));
+    let [first, second] = input.get_block_device_mappings().as_deref().unwrap() else {
+        panic!("two devices")
+    };
+    assert_eq!((first.device_name(), first.no_device()), (Some("/dev/sdb"), Some("")));
+    assert_eq!(second.no_device(), Some("true"));
 }
 
 #[test]
 fn public_address_is_a_carriers_in_a_wavelength_zone() {
     let config =
         config(&json!({"publicIp": true, "networkInterfaceType": "EFA", "deviceIndex": 0}));
-    let interface = network_interface(&config, &resolved()).unwrap();
+    let interface = network_interface(&config, &resolved(), IpFamily::IPv4).unwrap();
     assert_eq!(interface.associate_public_ip_address(), Some(true));
     assert_eq!(interface.interface_type(), Some("efa"));
     let carrier = Resolved { carrier_ip: true, ..resolved() };
-    let interface = network_interface(&config, &carrier).unwrap();
+    let interface = network_interface(&config, &carrier, IpFamily::IPv4).unwrap();
     assert_eq!(interface.associate_public_ip_address(), None);
     assert_eq!(interface.associate_carrier_ip_address(), Some(true));
 }
@@ -204,8 +272,16 @@ fn cpu_and_metadata_options_profile_and_key_are_carried() {
 fn what_aws_would_refuse_is_refused_with_the_field() {
     let spot = json!({"maxPrice": "1"});
     let reservation = "cr-0123456789abcdef0";
-    let dynamic = json!({"affinity": "DedicatedHost",
-                         "dedicatedHost": {"allocationStrategy": "Dynamic"}});
+    let on_host = |host: Value| json!({"placement": {"tenancy": "host", "host": host}});
+    let dynamic = |extra: &str, value: Value| {
+        let mut dedicated = json!({"allocationStrategy": "Dynamic"});
+        dedicated[extra] = value;
+        json!({"affinity": "DedicatedHost", "dedicatedHost": dedicated})
+    };
+    let many_tags: Vec<_> =
+        (0..51).map(|number| json!({"name": number.to_string(), "value": ""})).collect();
+    let user_provided =
+        |id: &str| json!({"affinity": "DedicatedHost", "dedicatedHost": {"id": id}});
     let table = [
         (json!({"instanceType": ""}), "providerSpec.instanceType: "),
         (json!({"tags": [{"name": "", "value": "a"}]}), "providerSpec.tags[0].name: "),
@@ -226,15 +302,40 @@ fn what_aws_would_refuse_is_refused_with_the_field() {
             "providerSpec.placementGroupPartition: 8 is not",
         ),
         (
-            json!({"placement": {"host": dynamic}}),
-            "providerSpec.placement.host.dedicatedHost.allocationStrategy: dynamic allocation of \
-             dedicated hosts is not supported yet",
+            on_host(dynamic("id", json!("h-01234567"))),
+            "providerSpec.placement.host.dedicatedHost.id: does not go with",
         ),
         (
-            json!({"placement": {"host": {"affinity": "DedicatedHost"}}}),
+            on_host(dynamic("dynamicHostAllocation", json!({"tags": many_tags}))),
+            "providerSpec.placement.host.dedicatedHost.dynamicHostAllocation.tags: 51 tags",
+        ),
+        (
+            on_host(dynamic("dynamicHostAllocation", json!({"tags": [{"name": ""}]}))),
+            "providerSpec.placement.host.dedicatedHost.dynamicHostAllocation.tags[0].name: ",
+        ),
+        (
+            on_host(json!({"affinity": "AnyAvailable",
+                           "dedicatedHost": {"allocationStrategy": "Dynamic"}})),
+            "providerSpec.placement.host.affinity: AnyAvailable does not go",
+        ),
+        (
+            on_host(json!({"affinity": "DedicatedHost", "dedicatedHost": {
+                "id": "h-01234567", "dynamicHostAllocation": {"tags": []}}})),
+            "providerSpec.placement.host.dedicatedHost.dynamicHostAllocation: only goes",
+        ),
+        (
+            on_host(user_provided("h-1")),
+            "providerSpec.placement.host.dedicatedHost.id: \"h-1\" is not",
+        ),
+        (
+            on_host(json!({"affinity": "DedicatedHost"})),
             "providerSpec.placement.host.dedicatedHost.id: ",
         ),
-        (json!({"placement": {"host": {}}}), "providerSpec.placement.host.affinity: "),
+        (on_host(json!({})), "providerSpec.placement.host.affinity: "),
+        (
+            json!({"placement": {"host": user_provided("h-01234567")}}),
+            "providerSpec.placement.host: only goes with providerSpec.placement.tenancy host",
+        ),
         (
             json!({"blockDevices": [{"ebs": {}}, {"ebs": {}}]}),
             "providerSpec.blockDevices[1]: non root device must have name",

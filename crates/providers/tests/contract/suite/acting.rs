@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use machinist_providers::{ErrorClass, InstanceId, InstanceState};
 
 use crate::harness::{Capability, Harness};
@@ -14,7 +13,9 @@ pub async fn terminate_can_be_repeated(harness: &Harness) {
     assert_ending(harness.provider.terminate(&id).await.unwrap());
     let gone = harness.wait_for(&id, InstanceState::Terminated).await;
     assert_eq!(gone.machine_uid(), Some(request.machine_uid.as_str()));
-    assert!(!gone.state_reason.is_empty(), "{gone:?}");
+    assert_eq!(gone.state_reason.code, "Client.UserInitiatedShutdown", "{gone:?}");
+    assert!(!gone.state_reason.message.is_empty(), "{gone:?}");
+    assert!(gone.state_reason.since.is_some(), "{gone:?}");
     assert_ending(harness.provider.terminate(&id).await.unwrap());
     let listed = harness.provider.list(&request.cluster_id).await.unwrap();
     assert_eq!(listed.len(), 1, "a terminated instance stays visible for a while");
@@ -82,35 +83,4 @@ pub async fn unknown_id_is_not_found(harness: &Harness) {
         assert_eq!(error.class, ErrorClass::NotFound, "{error}");
         assert!(error.message.contains(&id.0), "{error}");
     }
-}
-
-pub async fn events_are_listed_for_the_cluster_and_moved(harness: &Harness) {
-    if !harness.can(Capability::ScheduledEvents) {
-        return;
-    }
-    let time = |text: &str| text.parse::<Timestamp>().unwrap();
-    let start = time("2100-01-01T00:00:00Z");
-    let deadline = time("2100-02-01T00:00:00Z");
-    let request = harness.request();
-    let ours = harness.launch(&request).await.id;
-    let stranger = harness.launch(&harness.request()).await.id;
-    assert_eq!(harness.provider.scheduled_events(&request.cluster_id).await.unwrap(), []);
-
-    let event_id = harness.levers().schedule_retirement(&ours, start, deadline);
-    harness.levers().schedule_retirement(&stranger, start, deadline);
-    let events = harness.provider.scheduled_events(&request.cluster_id).await.unwrap();
-    let [event] = events.as_slice() else { panic!("one event, not {events:?}") };
-    assert_eq!((&event.id, &event.instance), (&event_id, &ours));
-    assert_eq!(event.code, "instance-retirement");
-    assert_eq!(event.description, "degraded hardware");
-    assert_eq!((event.not_before, event.not_before_deadline), (Some(start), Some(deadline)));
-
-    let later = time("2100-01-15T00:00:00Z");
-    harness.provider.move_event(&ours, &event_id, later).await.unwrap();
-    let events = harness.provider.scheduled_events(&request.cluster_id).await.unwrap();
-    assert_eq!(events[0].not_before, Some(later));
-
-    let too_late = time("2100-03-01T00:00:00Z");
-    let error = harness.provider.move_event(&ours, &event_id, too_late).await.unwrap_err();
-    assert!(error.message.contains(&event_id), "{error}");
 }

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Caller,
     authorization::Denied,
     error::{Ec2Error, usual_status},
     fates::{LaunchFate, LingeringTermination},
@@ -70,6 +71,9 @@ pub struct ErrorFault {
     /// Whether the call takes effect all the same.
     #[serde(default)]
     pub effect: bool,
+    /// Whose calls; none means everybody's.
+    #[serde(default)]
+    pub access_key: Option<String>,
 }
 
 /// Lets calls of an action take effect, then ends the connection without an answer.
@@ -173,9 +177,16 @@ impl Faults {
     }
 
     /// Returns what happens to this call, and uses up one of the fault's strikes.
-    pub(super) fn strike(&mut self, action: &str, randomness: &mut Randomness) -> Option<Strike> {
+    pub(super) fn strike(
+        &mut self,
+        caller: &Caller,
+        action: &str,
+        randomness: &mut Randomness,
+    ) -> Option<Strike> {
         for fault in &mut self.errors {
-            if concerns(&fault.action, action)
+            let key = fault.access_key.as_ref();
+            if key.is_none_or(|key| caller.access_key_id.as_ref() == Some(key))
+                && concerns(&fault.action, action)
                 && strikes(&mut fault.count, fault.probability, randomness)
             {
                 let status = fault.status.unwrap_or_else(|| usual_status(&fault.code));

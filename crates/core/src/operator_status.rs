@@ -1,0 +1,318 @@
+//! How is the operator doing? From the state of its views, its permissions and its last sweep to
+//! the conditions that people and other programs read.
+//!
+//! The sentences name what to do something about, are sorted and have a bounded length, and change
+//! only when the facts do: whoever stores them writes nothing at rest (Rule 11).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The types of the conditions.
+pub mod condition_type {
+    pub const CLOUD_REACHABLE: &str = "CloudReachable";
+    pub const CLOUD_PERMISSIONS: &str = "CloudPermissions";
+    pub const ORPHAN_INSTANCES: &str = "OrphanInstances";
+}
+
+/// Their reasons.
+pub mod reason {
+    pub const AS_EXPECTED: &str = "AsExpected";
+    pub const NOT_ASKED_YET: &str = "NotAskedYet";
+    pub const CLOUD_NOT_ANSWERING: &str = "CloudNotAnswering";
+    pub const PERMISSION_MISSING: &str = "PermissionMissing";
+    pub const INSTANCES_WITHOUT_MACHINE: &str = "InstancesWithoutMachine";
+}
+
+/// What is known of the operator's own state.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    pub views: Vec<ViewState>,
+    /// Missing permissions, such as `ec2:StartInstances`.
+    pub missing_permissions: BTreeSet<String>,
+    /// Instances without a Machine by id, with what is known of the reason; none before the first
+    /// sweep.
+    pub orphans: Option<BTreeMap<String, String>>,
+}
+
+/// One view of a cloud.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewState {
+    pub name: String,
+    pub reachability: Reachability,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reachability {
+    /// No answer yet.
+    NotAskedYet,
+    Reachable,
+    /// The last list failed.
+    Failing {
+        message: String,
+    },
+}
+
+/// The API server takes 32768; this many are read by people.
+const MESSAGE_BYTES_MAX: usize = 1024;
+/// How many things a sentence names before it only counts them.
+const NAMED_MAX: usize = 10;
+
+/// Returns the conditions, sorted by type. `known` are those published before: a condition keeps
+/// the time of its last transition until its status changes.
+pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> Vec<Condition> {
+    let facts = [permissions(observed), reachable(observed), orphans(observed)];
+    let mut conditions: Vec<Condition> =
+        facts.into_iter().map(|fact| fact.condition(known, now)).collect();
+    conditions.sort_by(|left, right| left.type_.cmp(&right.type_));
+    conditions
+}
+
+/// Whether a condition is bad news. Not to know is neither good nor bad (Rule 7).
+pub fn needs_attention(condition: &Condition) -> bool {
+    match condition.type_.as_str() {
+        condition_type::ORPHAN_INSTANCES => condition.status == "True",
+        _ => condition.status == "False",
+    }
+}
+
+struct Fact {
+    type_: &'static str,
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+impl Fact {
+    fn condition(self, known: &[Condition], now: Timestamp) -> Condition {
+        let before = known.iter().find(|one| one.type_ == self.type_);
+        let unchanged = before.filter(|before| before.status == self.status);
+        let since = unchanged.map_or_else(
+            // Conditions on the wire have whole seconds.
+            || Time(Timestamp::from_second(now.as_second()).unwrap_or(now)),
+            |before| before.last_transition_time.clone(),
+        );
+        Condition {
+            last_transition_time: since,
+            message: bounded(self.message),
+            observed_generation: None,
+            reason: self.reason.to_owned(),
+            status: self.status.to_owned(),
+            type_: self.type_.to_owned(),
+        }
+    }
+}
+
+fn reachable(observed: &Observed) -> Fact {
+    let mut failing: Vec<String> = observed
+        .views
+        .iter()
+        .filter_map(|view| match &view.reachability {
+            Reachability::Failing { message } => Some(format!("{}: {message}", view.name)),
+            Reachability::NotAskedYet | Reachability::Reachable => None,
+        })
+        .collect();
+    failing.sort();
+    let is_asked = observed.views.iter().any(|view| view.reachability == Reachability::Reachable);
+    let type_ = condition_type::CLOUD_REACHABLE;
+    if !failing.is_empty() {
+        let message = listed(&failing, "; ");
+        Fact { type_, status: "False", reason: reason::CLOUD_NOT_ANSWERING, message }
+    } else if is_asked {
+        let message = "every cloud answers".to_owned();
+        Fact { type_, status: "True", reason: reason::AS_EXPECTED, message }
+    } else {
+        let message = "no cloud was asked yet: no Machine names one".to_owned();
+        Fact { type_, status: "Unknown", reason: reason::NOT_ASKED_YET, message }
+    }
+}
+
+fn permissions(observed: &Observed) -> Fact {
+    let type_ = condition_type::CLOUD_PERMISSIONS;
+    let missing: Vec<String> = observed.missing_permissions.iter().cloned().collect();
+    if missing.is_empty() {
+        let message = "no permission is known to be missing".to_owned();
+        return Fact { type_, status: "True", reason: reason::AS_EXPECTED, message };
+    }
+    let message = format!(
+        "the credentials lack {}; what needs it is not done, everything else goes on",
+        listed(&missing, ", ")
+    );
+    Fact { type_, status: "False", reason: reason::PERMISSION_MISSING, message }
+}
+
+/// True is the bad news here: there are some.
+fn orphans(observed: &Observed) -> Fact {
+    let type_ = condition_type::ORPHAN_INSTANCES;
+    match &observed.orphans {
+        None => {
+            let message = "no sweep was done yet".to_owned();
+            Fact { type_, status: "Unknown", reason: reason::NOT_ASKED_YET, message }
+        }
+        Some(orphans) if orphans.is_empty() => {
+            let message = "every instance of the cluster has a Machine".to_owned();
+            Fact { type_, status: "False", reason: reason::AS_EXPECTED, message }
+        }
+        Some(orphans) => {
+            let named: Vec<String> =
+                orphans.iter().map(|(id, why)| format!("{id} ({why})")).collect();
+            let message = format!(
+                "{} with the cluster's tag and without a Machine: {}",
+                counted(orphans.len(), "instance"),
+                listed(&named, ", ")
+            );
+            Fact { type_, status: "True", reason: reason::INSTANCES_WITHOUT_MACHINE, message }
+        }
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn listed(names: &[String], separator: &str) -> String {
+    let shown = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>();
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let shown = shown.join(separator);
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+fn bounded(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX - "...".len()));
+        message.push_str("...");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn view(name: &str, reachability: Reachability) -> ViewState {
+        ViewState { name: name.to_owned(), reachability }
+    }
+
+    fn failing(message: &str) -> Reachability {
+        Reachability::Failing { message: message.to_owned() }
+    }
+
+    fn check(observed: &Observed, type_: &str, expected: (&str, &str, &str)) {
+        let conditions = conditions(observed, &[], at(0));
+        let condition = conditions.iter().find(|one| one.type_ == type_).unwrap();
+        let (status, reason, message) = expected;
+        assert_eq!(condition.status, status);
+        assert_eq!(condition.reason, reason);
+        assert_eq!(condition.message, message);
+    }
+
+    #[test]
+    fn reachability_is_that_of_the_worst_view() {
+        let check = |views: Vec<ViewState>, expected| {
+            let observed = Observed { views, ..Observed::default() };
+            check(&observed, condition_type::CLOUD_REACHABLE, expected);
+        };
+        let unknown =
+            ("Unknown", reason::NOT_ASKED_YET, "no cloud was asked yet: no Machine names one");
+        check(vec![], unknown);
+        check(vec![view("a", Reachability::NotAskedYet)], unknown);
+        check(
+            vec![view("a", Reachability::Reachable), view("b", Reachability::NotAskedYet)],
+            ("True", reason::AS_EXPECTED, "every cloud answers"),
+        );
+        check(
+            vec![
+                view("b", failing("slow down")),
+                view("c", Reachability::Reachable),
+                view("a", failing("no route")),
+            ],
+            ("False", reason::CLOUD_NOT_ANSWERING, "a: no route; b: slow down"),
+        );
+    }
+
+    #[test]
+    fn missing_permissions_are_named() {
+        let missing = ["ec2:StopInstances", "ec2:StartInstances"].map(str::to_owned);
+        let observed =
+            Observed { missing_permissions: BTreeSet::from(missing), ..Observed::default() };
+        check(
+            &observed,
+            condition_type::CLOUD_PERMISSIONS,
+            (
+                "False",
+                reason::PERMISSION_MISSING,
+                "the credentials lack ec2:StartInstances, ec2:StopInstances; what needs it is not \
+                 done, everything else goes on",
+            ),
+        );
+    }
+
+    #[test]
+    fn orphans_are_named_and_counted() {
+        let check = |orphans: Option<usize>, expected| {
+            let some = |count| {
+                (0..count).map(|index| (format!("i-{index:02}"), "gone".to_owned())).collect()
+            };
+            let observed = Observed { orphans: orphans.map(some), ..Observed::default() };
+            check(&observed, condition_type::ORPHAN_INSTANCES, expected);
+        };
+        check(None, ("Unknown", reason::NOT_ASKED_YET, "no sweep was done yet"));
+        check(
+            Some(0),
+            ("False", reason::AS_EXPECTED, "every instance of the cluster has a Machine"),
+        );
+        check(
+            Some(1),
+            (
+                "True",
+                reason::INSTANCES_WITHOUT_MACHINE,
+                "1 instance with the cluster's tag and without a Machine: i-00 (gone)",
+            ),
+        );
+        let names: Vec<String> = (0..10).map(|index| format!("i-{index:02} (gone)")).collect();
+        let many = format!(
+            "12 instances with the cluster's tag and without a Machine: {} and 2 more",
+            names.join(", ")
+        );
+        check(Some(12), ("True", reason::INSTANCES_WITHOUT_MACHINE, many.as_str()));
+    }
+
+    #[test]
+    fn a_transition_is_a_change_of_status_and_nothing_else() {
+        let with = |message: &str| Observed {
+            views: vec![view("a", failing(message))],
+            ..Observed::default()
+        };
+        let first = conditions(&with("no route"), &[], at(10));
+        let second = conditions(&with("slow down"), &first, at(20));
+        let time = |conditions: &[Condition]| {
+            conditions
+                .iter()
+                .find(|one| one.type_ == condition_type::CLOUD_REACHABLE)
+                .unwrap()
+                .last_transition_time
+                .0
+        };
+        assert_eq!(time(&first), at(10));
+        assert_eq!(time(&second), at(10));
+        assert_ne!(first, second);
+        assert_eq!(conditions(&with("slow down"), &second, at(30)), second, "a fixpoint");
+        let good =
+            Observed { views: vec![view("a", Reachability::Reachable)], ..Observed::default() };
+        assert_eq!(time(&conditions(&good, &second, at(40))), at(40));
+    }
+
+    #[test]
+    fn a_long_story_is_cut_at_a_character() {
+        let observed =
+            Observed { views: vec![view("a", failing(&"ö".repeat(5000)))], ..Observed::default() };
+        for condition in conditions(&observed, &[], at(0)) {
+            assert!(condition.message.len() <= MESSAGE_BYTES_MAX, "{}", condition.message.len());
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A cloud that a test scripts. A mock, because what is tested is when the operator asks and what it
+//! makes of the answers, not what a cloud answers; the provider contract suite tests that.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use machinist_api::{RawObject, names::tag};
+use machinist_core::cloud::{
+    ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, StateReason,
+};
+use machinist_providers::{
+    InstanceSize, LaunchRequest, PreparedLaunch, Provider, ProviderError,
+    notice::{Malformed, Notice, NoticeKind, NoticeQueue, Received},
+};
+use tokio::sync::Notify;
+
+use super::connect::{Connect, ConnectRequest, Credentials};
+
+/// Holds instances, counts calls, and can fail.
+#[derive(Default)]
+pub(crate) struct ScriptedCloud {
+    pub(crate) instances: Mutex<BTreeMap<InstanceId, Instance>>,
+    pub(crate) list_failure: Mutex<Option<ProviderError>>,
+    pub(crate) reports: Mutex<Option<Result<Vec<InstanceReport>, ProviderError>>>,
+    pub(crate) terminated: Mutex<Vec<String>>,
+    pub(crate) lists: AtomicUsize,
+    pub(crate) describes: AtomicUsize,
+    pub(crate) reports_asked: AtomicUsize,
+}
+
+impl ScriptedCloud {
+    /// An instance of the cluster `demo`, launched at the beginning of time.
+    pub(crate) fn put(&self, id: &str, uid: &str, state: InstanceState) -> Instance {
+        let tags = [(tag::MACHINE_UID.to_owned(), uid.to_owned()), owned()];
+        let instance = Instance {
+            id: InstanceId(id.to_owned()),
+            provider_id: format!("aws:///z/{id}"),
+            state,
+            state_reason: StateReason::default(),
+            region: String::new(),
+            zone: String::new(),
+            instance_type: String::new(),
+            launched_at: Some(Timestamp::UNIX_EPOCH),
+            client_token: None,
+            interruptible: false,
+            tags: BTreeMap::from(tags),
+            addresses: Vec::new(),
+            host_id: None,
+        };
+        self.instances.lock().unwrap().insert(instance.id.clone(), instance.clone());
+        instance
+    }
+
+    pub(crate) fn fail_lists(&self, error: Option<ProviderError>) {
+        *self.list_failure.lock().unwrap() = error;
+    }
+
+    pub(crate) fn report(&self, answer: Result<Vec<InstanceReport>, ProviderError>) {
+        *self.reports.lock().unwrap() = Some(answer);
+    }
+
+    pub(crate) fn lists(&self) -> usize {
+        self.lists.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn describes(&self) -> usize {
+        self.describes.load(Ordering::Relaxed)
+    }
+}
+
+fn owned() -> (String, String) {
+    (tag::cluster("demo"), tag::OWNED.to_owned())
+}
+
+pub(crate) fn id(id: &str) -> InstanceId {
+    InstanceId(id.to_owned())
+}
+
+pub(crate) fn refused() -> ProviderError {
+    ProviderError::new(ErrorClass::Unauthorized, "who are you")
+}
+
+pub(crate) fn forbidden(permission: &str) -> ProviderError {
+    let mut error = ProviderError::new(ErrorClass::Unauthorized, "you may not");
+    error.missing_permission = Some(permission.to_owned());
+    error
+}
+
+pub(crate) fn impaired(id: &str) -> InstanceReport {
+    InstanceReport {
+        instance: InstanceId(id.to_owned()),
+        impairments: vec![Impairment { check: "system".to_owned(), since: None }],
+        events: Vec::new(),
+    }
+}
+
+fn not_scripted<T>() -> Result<T, ProviderError> {
+    Err(ProviderError::new(ErrorClass::Unknown, "not scripted"))
+}
+
+#[async_trait]
+impl Provider for ScriptedCloud {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    async fn list(&self, _: &str) -> Result<Vec<Instance>, ProviderError> {
+        self.lists.fetch_add(1, Ordering::Relaxed);
+        match self.list_failure.lock().unwrap().clone() {
+            Some(error) => Err(error),
+            None => Ok(self.instances.lock().unwrap().values().cloned().collect()),
+        }
+    }
+
+    async fn describe(&self, ids: &[InstanceId]) -> Result<Vec<Instance>, ProviderError> {
+        self.describes.fetch_add(1, Ordering::Relaxed);
+        let instances = self.instances.lock().unwrap();
+        Ok(ids.iter().filter_map(|id| instances.get(id).cloned()).collect())
+    }
+
+    async fn find(&self, _: &str, _: &[String]) -> Result<Vec<Instance>, ProviderError> {
+        not_scripted()
+    }
+
+    async fn prepare(&self, _: &LaunchRequest) -> Result<PreparedLaunch, ProviderError> {
+        not_scripted()
+    }
+
+    async fn launch(&self, _: &PreparedLaunch, _: &str) -> Result<Instance, ProviderError> {
+        not_scripted()
+    }
+
+    async fn terminate(&self, id: &InstanceId) -> Result<InstanceState, ProviderError> {
+        self.terminated.lock().unwrap().push(id.0.clone());
+        if let Some(instance) = self.instances.lock().unwrap().get_mut(id) {
+            instance.state = InstanceState::ShuttingDown;
+        }
+        Ok(InstanceState::ShuttingDown)
+    }
+
+    async fn tag(&self, _: &InstanceId, _: &BTreeMap<String, String>) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    fn tags(&self, _: &LaunchRequest) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    async fn start(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
+        not_scripted()
+    }
+
+    async fn stop(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
+        not_scripted()
+    }
+
+    async fn reboot(&self, _: &InstanceId) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    async fn reports(&self) -> Result<Vec<InstanceReport>, ProviderError> {
+        self.reports_asked.fetch_add(1, Ordering::Relaxed);
+        self.reports.lock().unwrap().clone().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    async fn move_event(&self, _: &InstanceId, _: &str, _: Timestamp) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    async fn attach(&self, _: &RawObject, _: &Instance) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    async fn detach(&self, _: &RawObject, _: &Instance) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    async fn release_hosts(&self, _: &str) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
+    async fn catalog(&self) -> Result<Vec<InstanceSize>, ProviderError> {
+        not_scripted()
+    }
+}
+
+/// Makes providers for one scripted cloud, which takes only the key `key`'s current value.
+#[derive(Default)]
+pub(crate) struct ScriptedClouds {
+    pub(crate) cloud: Arc<ScriptedCloud>,
+    pub(crate) queue: Arc<ScriptedQueue>,
+    /// What each connection was made with: endpoints, and the secret's key.
+    pub(crate) connections: Mutex<Vec<(BTreeMap<String, String>, String)>>,
+}
+
+#[async_trait]
+impl Connect for ScriptedClouds {
+    async fn connect(&self, request: ConnectRequest) -> Result<Arc<dyn Provider>, ProviderError> {
+        let key = match &request.credentials {
+            Credentials::Ambient => String::new(),
+            Credentials::Secret(data) => String::from_utf8(data["key"].clone()).unwrap(),
+        };
+        self.connections.lock().unwrap().push((request.endpoints, key));
+        Ok(Arc::clone(&self.cloud) as Arc<dyn Provider>)
+    }
+
+    async fn notices(
+        &self,
+        _: ConnectRequest,
+        _: &str,
+    ) -> Result<Arc<dyn NoticeQueue>, ProviderError> {
+        Ok(Arc::clone(&self.queue) as Arc<dyn NoticeQueue>)
+    }
+}
+
+/// A queue whose messages a test puts in; what is not deleted comes again.
+#[derive(Default)]
+pub(crate) struct ScriptedQueue {
+    pub(crate) messages: Mutex<VecDeque<Received>>,
+    pub(crate) failure: Mutex<Option<ProviderError>>,
+    pub(crate) deleted: Mutex<Vec<String>>,
+    pub(crate) received: AtomicUsize,
+    pub(crate) was_deleted: Notify,
+}
+
+impl ScriptedQueue {
+    pub(crate) fn put_malformed(&self, receipt: &str) {
+        let content = Err(Malformed("no JSON".to_owned()));
+        let received = Received { receipt: receipt.to_owned(), content };
+        self.messages.lock().unwrap().push_back(received);
+    }
+
+    pub(crate) fn put_notice(&self, receipt: &str, instance: &str, kind: NoticeKind) {
+        let notice = Notice { instances: vec![id(instance)], kind, at: None };
+        let received = Received { receipt: receipt.to_owned(), content: Ok(notice) };
+        self.messages.lock().unwrap().push_back(received);
+    }
+}
+
+#[async_trait]
+impl NoticeQueue for ScriptedQueue {
+    async fn receive(&self) -> Result<Vec<Received>, ProviderError> {
+        self.received.fetch_add(1, Ordering::Relaxed);
+        match self.failure.lock().unwrap().clone() {
+            Some(error) => Err(error),
+            None => Ok(self.messages.lock().unwrap().iter().cloned().collect()),
+        }
+    }
+
+    async fn delete(&self, receipts: &[String]) -> Result<(), ProviderError> {
+        self.messages.lock().unwrap().retain(|one| !receipts.contains(&one.receipt));
+        self.deleted.lock().unwrap().extend(receipts.iter().cloned());
+        self.was_deleted.notify_one();
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Which instances are looked at by id, and when? Those that somebody asks about, and those that are
+//! changing; all of them in as few calls as possible.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use machinist_core::cloud::{CloudFailure, Instance, InstanceId};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{CloudView, failure_of, unanswered};
+
+/// Questions that come within this time share one call.
+const GATHER: Duration = Duration::from_millis(50);
+/// How fast the pause between looks at one instance grows.
+const LOOK_GROWTH: f64 = 1.5;
+/// A look at one instance takes along those that are due within this part of the first pause: many
+/// launches make many looks, each at its own moment.
+const LOOK_AHEAD: f64 = 0.25;
+
+type Answer = Result<Vec<Instance>, CloudFailure>;
+
+#[derive(Default)]
+pub(super) struct Looks {
+    looks: BTreeMap<InstanceId, Look>,
+    questions: Vec<Question>,
+}
+
+struct Look {
+    due: Instant,
+    pause: Duration,
+}
+
+struct Question {
+    ids: BTreeSet<InstanceId>,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl CloudView {
+    /// What the cloud says of these ids now; what it does not know is left out. Questions of many
+    /// machines at once share one call.
+    pub async fn confirm(&self, ids: BTreeSet<InstanceId>) -> Answer {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, receiver) = oneshot::channel();
+        self.looks().questions.push(Question { ids, answer });
+        self.shared.look_soon.notify_one();
+        receiver.await.unwrap_or_else(|_| Err(unanswered()))
+    }
+
+    /// Looks soon at an instance that was just acted on.
+    pub fn watch_closely(&self, id: InstanceId) {
+        let pause = self.shared.timings.first_look;
+        let due = self.shared.env.instant() + pause;
+        self.looks().looks.insert(id, Look { due, pause });
+        self.shared.look_soon.notify_one();
+    }
+
+    pub(super) async fn keep_looking(&self) {
+        let shared = &self.shared;
+        loop {
+            self.answer_questions().await;
+            match self.next_look() {
+                // Something was asked while the last answer was on its way.
+                Some(next) if next <= shared.env.instant() => {}
+                Some(next) => {
+                    tokio::select! {
+                        biased;
+                        () = tokio::time::sleep_until(next) => {}
+                        () = shared.look_soon.notified() => shared.env.sleep(GATHER).await,
+                    }
+                }
+                None => {
+                    shared.look_soon.notified().await;
+                    // Others are about to ask the same.
+                    shared.env.sleep(GATHER).await;
+                }
+            }
+        }
+    }
+
+    /// Describes, in one go, everything that was asked for and every instance due for a look.
+    async fn answer_questions(&self) {
+        let shared = &self.shared;
+        let now = shared.env.instant();
+        let (questions, mut ids) = self.take_due(now);
+        ids.extend(questions.iter().flat_map(|question| question.ids.iter().cloned()));
+        if ids.is_empty() {
+            return;
+        }
+        let asked: Vec<InstanceId> = ids.iter().cloned().collect();
+        let answer = shared.provider.describe(&asked).await;
+        self.plan_next_looks(&ids, answer.as_deref().ok());
+        let answer = answer.map_err(|error| failure_of(&error));
+        if let Ok(found) = &answer {
+            self.change(|snapshot| snapshot.update(found.clone(), now));
+        }
+        for question in questions {
+            let part = answer.clone().map(|found| {
+                found.into_iter().filter(|one| question.ids.contains(&one.id)).collect()
+            });
+            // Whoever asked may be gone.
+            question.answer.send(part).ok();
+        }
+    }
+
+    /// Every question, and the instances that are due or nearly so if one of them is.
+    fn take_due(&self, now: Instant) -> (Vec<Question>, BTreeSet<InstanceId>) {
+        let ahead = self.shared.timings.first_look.mul_f64(LOOK_AHEAD);
+        let mut looks = self.looks();
+        let questions = std::mem::take(&mut looks.questions);
+        let is_call_made = !questions.is_empty() || looks.looks.values().any(|one| one.due <= now);
+        let due = looks
+            .looks
+            .iter()
+            .filter(|(_, look)| is_call_made && look.due <= now + ahead)
+            .map(|(id, _)| id.clone());
+        (questions, due.collect())
+    }
+
+    /// What is still changing is looked at again, after a longer pause each time.
+    fn plan_next_looks(&self, asked: &BTreeSet<InstanceId>, found: Option<&[Instance]>) {
+        let now = self.shared.env.instant();
+        let by_id: Option<BTreeMap<&InstanceId, &Instance>> =
+            found.map(|found| found.iter().map(|instance| (&instance.id, instance)).collect());
+        let mut looks = self.looks();
+        for id in asked {
+            let instance = by_id.as_ref().and_then(|found| found.get(id));
+            let is_changing = match instance {
+                Some(instance) => instance.state.is_transitional(),
+                // Not visible yet, or no answer: only worth another look if it was being watched.
+                None => looks.looks.contains_key(id),
+            };
+            let known = looks.looks.remove(id);
+            if is_changing {
+                let first = self.shared.timings.first_look;
+                let pause = known.map_or(first, |look| look.pause.mul_f64(LOOK_GROWTH));
+                // Past the list's period the list itself is enough.
+                if pause < self.shared.timings.list_period {
+                    looks.looks.insert(id.clone(), Look { due: now + pause, pause });
+                }
+            }
+        }
+    }
+
+    /// When there is something to look at: at once where a question waits.
+    fn next_look(&self) -> Option<Instant> {
+        let looks = self.looks();
+        if !looks.questions.is_empty() {
+            return Some(self.shared.env.instant());
+        }
+        looks.looks.values().map(|look| look.due).min()
+    }
+}
