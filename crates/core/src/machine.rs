@@ -1,12 +1,13 @@
 //! What happens to one Machine: launch, link, notice, terminate.
 //!
 //! `decide` covers a Machine that lives (`binding` finds its instance, `launch` makes it, `living`
-//! follows it), `deleting` one that goes, `status` what is said of it, and
+//! follows it, `down` answers what happened to it), `deleting` one that goes, `status` what is said of it, and
 //! `outcome` how the result of an effect becomes part of the status.
 
 mod binding;
 pub mod decide;
 mod deleting;
+mod down;
 mod launch;
 mod living;
 pub mod observed;

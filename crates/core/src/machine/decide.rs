@@ -11,7 +11,7 @@ use machinist_api::{
 
 use super::{
     binding::{Binding, bind},
-    deleting,
+    deleting, down,
     launch::{launch, launch_held_until},
     living,
     observed::{
@@ -184,7 +184,7 @@ fn decide_with_cloud(
             ));
             decision
         }
-        Binding::Gone { seen } => living::gone(observed, seen, draft, policy, now),
+        Binding::Gone { seen } => down::gone(observed, seen, draft, policy, now),
         Binding::Conflict(message) => {
             let mut draft = draft;
             draft.instance_unknown(reason::INVALID_CONFIGURATION, &message);

@@ -1,35 +1,29 @@
-//! What is done for a Machine that has its instance, or had it: take over what the cloud says, notice
-//! what happened behind the cluster's back, and carry out what follows.
+//! What is done for a Machine whose instance is there: take over what the cloud says, notice a start or
+//! a reboot since the last look, judge its health, keep its tags and load balancers true.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionSeverity, Machine,
-    condition::{self, ConditionStatus, to_seconds},
+    condition::{self, ConditionStatus},
     names::{annotation, condition_type, event, label, phase, reason, tag},
-    provider_status::DriftRecord,
 };
 
 use super::{
     decide::{Action, MachineDecision, MetadataChange, settle},
-    observed::{
-        HealthKnowledge, Identity, Observed, Policy, is_provisioned, provider_status, validate,
-    },
+    down::{Down, respond_to},
+    observed::{HealthKnowledge, Observed, is_provisioned, provider_status, validate},
     status::StatusDraft,
 };
 use crate::{
-    cloud::{Impairment, Instance, InstanceId, InstanceState},
+    cloud::{Impairment, Instance, InstanceState},
     decision::{Announcement, Wait},
     drift::{
-        Class, DriftPolicy,
+        Class,
         classify::{Since, cause, current_config, since_recorded, why_down},
-        policy::has_control_plane_role,
-        respond::{Case, Kind, Response, respond},
     },
-    entries,
-    node::{self, Readiness},
+    entries, node,
 };
 
 /// Follows a live instance.
@@ -108,218 +102,6 @@ pub(super) fn follow(
     // Last: who may not tag can do all the rest.
     decision.actions.extend(tag(observed, instance));
     decision
-}
-
-/// The instance is not there any more; `seen` is what the cloud still shows of it.
-pub(super) fn gone(
-    observed: &Observed<'_>,
-    seen: Option<&Instance>,
-    mut draft: StatusDraft,
-    policy: &Policy,
-    now: Timestamp,
-) -> MachineDecision {
-    let machine = observed.machine;
-    let id = Identity::of(machine).instance_id.or_else(|| seen.map(|one| one.id.clone()));
-    let id = id.unwrap_or_else(|| InstanceId(String::new()));
-    let (class, words) = match seen {
-        Some(instance) => {
-            let class = why_down(instance).unwrap_or(Class::Terminated);
-            (class, format!("instance {id} {}{}", class.in_words(), cause(&instance.state_reason)))
-        }
-        None => (Class::Vanished, format!("instance {id} {}", Class::Vanished.in_words())),
-    };
-    let down = Down { id, class, words, is_settled: true, is_startable: false };
-    if class == Class::Vanished {
-        // One read that lacks it proves nothing: it is looked for until it would have shown (S1b).
-        let record = record_of(&draft, class, now);
-        let until = record.since.checked_add(policy.disappearance()).unwrap_or(Timestamp::MAX);
-        if until > now {
-            return missing_for_now(observed, &down, record, until, draft, now);
-        }
-    }
-    draft.instance_missing(&format!("Instance not found on provider: {}", down.words));
-    let state = BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), "Unknown".to_owned())]);
-    let annotations = entries::missing_from(state, machine.metadata.annotations.as_ref());
-    let mut actions = Vec::new();
-    if !annotations.is_empty() {
-        actions.push(Action::ChangeMetadata(MetadataChange { annotations, ..Default::default() }));
-    }
-    respond_to(observed, &down, draft, actions, now)
-}
-
-/// An instance that does not run.
-struct Down {
-    id: InstanceId,
-    class: Class,
-    /// Begins the sentence that everybody is told.
-    words: String,
-    is_settled: bool,
-    is_startable: bool,
-}
-
-fn missing_for_now(
-    observed: &Observed<'_>,
-    down: &Down,
-    mut record: DriftRecord,
-    until: Timestamp,
-    mut draft: StatusDraft,
-    now: Timestamp,
-) -> MachineDecision {
-    let message = format!("{}; it is looked for until {until}", down.words);
-    draft.set(Condition::unknown(
-        condition_type::INSTANCE_RUNNING,
-        ConditionSeverity::Warning,
-        down.class.as_str(),
-        &message,
-        now,
-    ));
-    set_health_unknown(&mut draft, &down.words, now);
-    let is_news = is_new(&draft, down.class);
-    record.response = Kind::Wait.as_str().to_owned();
-    draft.provider.drift = Some(record);
-    let mut decision = settle(observed.machine, draft);
-    if is_news {
-        decision.announcements.push(Announcement::warning(down.class.as_str(), &message));
-    }
-    decision.waiting.push(Wait::on(down.class.as_str(), message));
-    decision.recheck_by(until);
-    decision
-}
-
-/// Says what happened, decides what follows, and begins it.
-fn respond_to(
-    observed: &Observed<'_>,
-    down: &Down,
-    mut draft: StatusDraft,
-    actions: Vec<Action>,
-    now: Timestamp,
-) -> MachineDecision {
-    let machine = observed.machine;
-    let is_news = is_new(&draft, down.class);
-    let mut record = record_of(&draft, down.class, now);
-    let is_control_plane =
-        has_control_plane_role(machine) || observed.node.one().is_some_and(node::is_control_plane);
-    let policy = DriftPolicy::read(machine, observed.pool.as_ref(), is_control_plane);
-    let response = respond(
-        &Case {
-            class: down.class,
-            record: &record,
-            is_settled: down.is_settled,
-            is_startable: down.is_startable,
-            policy: &policy,
-            pool: observed.pool.as_ref(),
-            has_joined: draft.status.node_ref.is_some(),
-            doubt: doubt(observed),
-        },
-        now,
-    );
-    let message = format!("{}; {}", down.words, response.words);
-    draft.set(Condition::fails(
-        condition_type::INSTANCE_RUNNING,
-        ConditionSeverity::Warning,
-        down.class.as_str(),
-        &message,
-        now,
-    ));
-    set_health_unknown(&mut draft, &down.words, now);
-    let mut announcements = Vec::new();
-    if is_news {
-        announcements.push(Announcement::warning(down.class.as_str(), &message));
-    }
-    if record.response != response.kind.as_str() {
-        announcements.extend(announce(&response, &message));
-        record.response = response.kind.as_str().to_owned();
-    }
-    let begins_start = response.kind == Kind::Start && response.recheck.is_none();
-    if begins_start {
-        record.attempts += 1;
-        record.acted_at = Some(to_seconds(now).0);
-        record.failure = None;
-    }
-    draft.provider.drift = Some(record);
-    let mut decision = settle(machine, draft);
-    decision.actions = actions;
-    if response.kind == Kind::Replace {
-        // Said before it is done: nobody looks at the instance of a Machine that is going.
-        decision.actions.push(Action::StoreIntent(Box::new(decision.status.clone())));
-        decision.actions.push(Action::Replace);
-    }
-    if begins_start {
-        decision.actions.push(Action::StoreIntent(Box::new(decision.status.clone())));
-        decision.actions.push(Action::Start { id: down.id.clone() });
-    }
-    decision.announcements = announcements;
-    decision.recheck = response.recheck;
-    let wait = match response.kind {
-        Kind::Held => reason::DISRUPTION_HELD,
-        Kind::Wait | Kind::Start | Kind::Replace | Kind::Report => down.class.as_str(),
-    };
-    decision.waiting.push(Wait::on(wait, message));
-    decision
-}
-
-fn announce(response: &Response, message: &str) -> Option<Announcement> {
-    match response.kind {
-        Kind::Start => Some(Announcement::normal(event::STARTING_INSTANCE, message)),
-        Kind::Replace => Some(Announcement::normal(event::REPLACING, message)),
-        Kind::Held => Some(Announcement::warning(event::DISRUPTION_HELD, message)),
-        // The event that names the class says it all.
-        Kind::Wait | Kind::Report => None,
-    }
-}
-
-/// What speaks against the cloud's word that the instance is not there.
-fn doubt(observed: &Observed<'_>) -> Option<&'static str> {
-    let is_ready = |node: &Node| node::readiness(node) == Readiness::Ready;
-    if observed.node.one().is_some_and(is_ready) {
-        return Some("its node is still Ready, so the instance must be somewhere");
-    }
-    observed.cloud_shows_nothing.then_some(
-        "the cloud shows no instance of this cluster at all; are account and region the right ones?",
-    )
-}
-
-/// Nothing can be said of the health of what does not run.
-fn set_health_unknown(draft: &mut StatusDraft, words: &str, now: Timestamp) {
-    draft.set(Condition::unknown(
-        condition_type::INSTANCE_HEALTHY,
-        ConditionSeverity::Info,
-        reason::HEALTH_UNKNOWN,
-        words,
-        now,
-    ));
-}
-
-/// Whether what happened is told for the first time.
-fn is_new(draft: &StatusDraft, class: Class) -> bool {
-    known_record(draft, class).is_none()
-}
-
-/// The record of what happened: kept while it is the same, and a stop stays one stop when the
-/// provider only later says by whom.
-fn record_of(draft: &StatusDraft, class: Class, now: Timestamp) -> DriftRecord {
-    match known_record(draft, class) {
-        Some(known) => DriftRecord { class: class.as_str().to_owned(), ..known.clone() },
-        None => DriftRecord {
-            class: class.as_str().to_owned(),
-            since: to_seconds(now).0,
-            response: String::new(),
-            attempts: 0,
-            acted_at: None,
-            failure: None,
-        },
-    }
-}
-
-fn known_record(draft: &StatusDraft, class: Class) -> Option<&DriftRecord> {
-    draft.provider.drift.as_ref().filter(|known| {
-        let known = Class::from_reason(&known.class);
-        known == Some(class)
-            || known.is_some_and(|known| {
-                known.is_stop() && class.is_stop()
-                    || known.is_termination() && class.is_termination()
-            })
-    })
 }
 
 /// Takes note of a running instance, and of a start or reboot since the last look.
