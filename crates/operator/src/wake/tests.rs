@@ -87,3 +87,27 @@ async fn what_a_pool_says_of_its_capacity_depends_on_the_pool_and_the_clusters_r
     })));
     assert_eq!(moved.capacities.depth(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pools_policy_concerns_those_to_whom_something_happened() {
+    let stores = stores();
+    let with = |version: &str, annotations: Value| {
+        let mut pool = pool(3);
+        pool["metadata"]["resourceVersion"] = json!(version);
+        pool["metadata"]["annotations"] = annotations;
+        read(pool)
+    };
+    stores.machine_sets.apply_written(with("10", json!({})));
+    stores.machines.apply_written(read(machine("well", json!({}))));
+    let mut stopped = machine("stopped", json!({}));
+    stopped["status"] = json!({ "providerStatus": { "drift": {
+        "class": "StoppedByUser", "since": "2026-01-01T00:00:00Z", "response": "Report",
+    } } });
+    stores.machines.apply_written(read(stopped));
+    let unchanged = connected(&stores);
+    stores.machine_sets.apply_written(with("11", json!({})));
+    assert_eq!(unchanged.machines.depth(), 0);
+    let changed = connected(&stores);
+    stores.machine_sets.apply_written(with("12", json!({ "machinist.dev/on-stopped": "Start" })));
+    assert_eq!(changed.machines.depth(), 1);
+}
