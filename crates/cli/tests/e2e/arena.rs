@@ -1,6 +1,7 @@
 //! Where a test plays: the shared cluster, and in it a namespace with an operator of its own.
 
 use std::{
+    collections::BTreeMap,
     fmt::Debug,
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -19,6 +20,7 @@ use kube::{
 use machinist_api::{Machine, MachineSet, condition, names::DEFAULT_NAMESPACE};
 use machinist_testbed::{
     Cluster, ClusterConfig,
+    cloud::model::ChangedBy,
     cluster::folder_of_this_process,
     guard::Guard,
     operator_process::{OperatorConfig, OperatorProcess},
@@ -28,15 +30,25 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::{
     runtime::Runtime,
-    sync::OnceCell,
+    sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard},
     time::{Instant, sleep},
 };
 
 /// Generous: the cores may be busy with something else.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// Flags of an operator that waits for the leases of one that was killed, as another Pod would.
+pub const TAKEOVER: [(&str, &str); 2] =
+    [("--identity", ""), ("--leader-elect-lease-duration", "6s")];
+
+const LOG_LEVEL: &str =
+    "debug,hyper=info,h2=info,tower=info,rustls=info,kube_client=warn,kube_runtime=error";
+
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+
+/// Tests run side by side, but for those that change the cloud for everybody.
+static CLOUD_FOR_ALL: RwLock<()> = RwLock::const_new(());
 
 pub fn run(test: impl Future<Output = ()>) {
     RUNTIME.block_on(test);
@@ -64,25 +76,50 @@ pub async fn cluster() -> &'static Cluster {
         .await
 }
 
-/// One test's part of the cluster.
+/// One test's part of the cluster. Dropping it takes its instances away: their kubelets would go on
+/// to the end of the run.
 pub struct Arena {
     pub cluster: &'static Cluster,
     pub client: Client,
     /// Namespace and cluster id.
     pub name: String,
+    #[expect(dead_code, reason = "held for its Drop, which lets others in")]
+    place: Place,
+}
+
+#[expect(dead_code, reason = "held for their Drop")]
+enum Place {
+    AmongOthers(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
 }
 
 impl Arena {
     pub async fn new(name: &str) -> Self {
+        Self::at(name, Place::AmongOthers(CLOUD_FOR_ALL.read().await)).await
+    }
+
+    /// While no other test runs: for what the cloud does to every caller.
+    pub async fn alone(name: &str) -> Self {
+        Self::at(name, Place::Alone(CLOUD_FOR_ALL.write().await)).await
+    }
+
+    async fn at(name: &str, place: Place) -> Self {
         let cluster = cluster().await;
-        let arena = Self { cluster, client: cluster.admin().clone(), name: format!("e2e-{name}") };
+        let client = cluster.admin().clone();
+        let arena = Self { cluster, client, name: format!("e2e-{name}"), place };
         let namespace: Namespace =
             serde_json::from_value(json!({"metadata": {"name": arena.name}})).unwrap();
         Api::all(arena.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
-        for secret in ["aws-cloud-credentials", "worker-user-data"] {
-            arena.copy_secret(secret).await;
-        }
+        arena.copy_secret("worker-user-data", json!({})).await;
+        // A key of its own: the ledger tells the tests apart by it, and so do faults.
+        let key = json!({"aws_access_key_id": arena.access_key()});
+        arena.copy_secret("aws-cloud-credentials", key).await;
         arena
+    }
+
+    /// The access key of this test's operator.
+    pub fn access_key(&self) -> String {
+        format!("AKIA{}", self.name.replace('-', "").to_uppercase())
     }
 
     /// A namespace with a running operator.
@@ -93,35 +130,49 @@ impl Arena {
     }
 
     pub async fn start_operator(&self) -> OperatorProcess {
+        self.start_operator_with(&[]).await
+    }
+
+    /// An operator with other flags than usual; an empty value leaves a flag out.
+    pub async fn start_operator_with(&self, flags: &[(&str, &str)]) -> OperatorProcess {
         let kubeconfig = self.cluster.operator_kubeconfig(&self.name).await.unwrap();
-        let arguments = [
-            "--kubeconfig",
-            kubeconfig.to_str().unwrap(),
-            "--namespace",
-            &self.name,
-            "--http-address",
-            "127.0.0.1:0",
-            "--cloud-list-period",
-            "2s",
-            "--cloud-first-look",
-            "200ms",
-            "--launch-visibility",
-            "5s",
-            "--leader-elect-lease-duration",
-            "4s",
-            "--log-level",
-            "debug,hyper=info,h2=info,tower=info,rustls=info,kube_client=warn,kube_runtime=error",
-        ];
-        let mut config = OperatorConfig::find(arguments.iter().map(Into::into).collect()).unwrap();
+        let mut all = BTreeMap::from([
+            ("--kubeconfig", kubeconfig.to_str().unwrap().to_owned()),
+            ("--namespace", self.name.clone()),
+            ("--http-address", "127.0.0.1:0".to_owned()),
+            ("--http-address-file", self.address_file().to_str().unwrap().to_owned()),
+            ("--cloud-list-period", "1s".to_owned()),
+            ("--cloud-first-look", "200ms".to_owned()),
+            ("--cloud-report-period", "1s".to_owned()),
+            ("--launch-visibility", "5s".to_owned()),
+            // Whoever is started after a kill takes the leases over at once, and nobody loses them
+            // because the cores are busy. `TAKEOVER` is for the tests of that.
+            ("--identity", self.name.clone()),
+            ("--leader-elect-lease-duration", "60s".to_owned()),
+            ("--log-level", LOG_LEVEL.to_owned()),
+        ]);
+        all.extend(flags.iter().map(|(flag, value)| (*flag, (*value).to_owned())));
+        all.retain(|_, value| !value.is_empty());
+        let arguments = all.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        let mut config = OperatorConfig::find(arguments.map(Into::into).collect()).unwrap();
         config.name = format!("operator-{}", self.name);
         self.cluster.start_operator(config).await.unwrap()
     }
 
-    async fn copy_secret(&self, name: &str) {
+    /// Where the operator writes the address of its metrics.
+    pub fn address_file(&self) -> PathBuf {
+        self.cluster.folder().join(format!("{}.address", self.name))
+    }
+
+    /// Copies a secret of the cluster, with other values for some keys.
+    async fn copy_secret(&self, name: &str, values: Value) {
         let from = Api::<Secret>::namespaced(self.client.clone(), DEFAULT_NAMESPACE);
         let source = from.get(name).await.unwrap();
-        let copy =
-            Secret { metadata: serde_json::from_value(json!({"name": name})).unwrap(), ..source };
+        let copy = Secret {
+            metadata: serde_json::from_value(json!({"name": name})).unwrap(),
+            string_data: serde_json::from_value(values).unwrap(),
+            ..source
+        };
         self.api::<Secret>().create(&PostParams::default(), &copy).await.unwrap();
     }
 
@@ -338,6 +389,15 @@ impl Arena {
                 panic!("{}: waited in vain: {what}\n{}", self.name, machines.join("\n"));
             }
             sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for instance in self.live() {
+            // One that is going already is as good.
+            self.cluster.cloud().terminate(&instance.id, ChangedBy::Provider).ok();
         }
     }
 }

@@ -9,7 +9,7 @@ use machinist_api::{ConditionStatus, Machine};
 use machinist_testbed::cloud::model::InstanceState;
 use serde_json::json;
 
-use crate::arena::{Arena, name_of, run};
+use crate::arena::{Arena, TAKEOVER, name_of, run};
 
 /// Where a pod of the Deployment runs.
 async fn node_of_pod(arena: &Arena, app: &str) -> String {
@@ -31,18 +31,11 @@ async fn machine_on(arena: &Arena, node: &str) -> Machine {
     machines.iter().find(is_there).cloned().unwrap()
 }
 
-async fn wait_gone(arena: &Arena, machine: &str) {
-    arena
-        .eventually(&format!("machine {machine} is gone"), async || {
-            arena.api::<Machine>().get_opt(machine).await.unwrap().is_none().then_some(())
-        })
-        .await;
-}
-
 #[test]
 fn a_budget_that_allows_nothing_is_named_and_respected() {
     run(async {
-        let (arena, mut operator) = Arena::with_operator("budget").await;
+        let arena = Arena::new("budget").await;
+        let mut operator = arena.start_operator_with(&TAKEOVER).await;
         arena.create_set("pool", 2, json!({})).await;
         arena.wait_running(2).await;
         arena.deploy("web", 1, "pool", json!(1)).await;
@@ -63,7 +56,7 @@ fn a_budget_that_allows_nothing_is_named_and_respected() {
         let cordoned = Api::<Node>::all(arena.client.clone()).get(&node).await.unwrap();
         assert_eq!(cordoned.spec.unwrap().unschedulable, Some(true));
 
-        // A crash in the middle of it changes nothing.
+        // A crash in the middle of it changes nothing; another one takes over.
         operator.kill().await;
         operator.restart().await.unwrap();
         arena
@@ -82,7 +75,7 @@ fn a_budget_that_allows_nothing_is_named_and_respected() {
         arena
             .patch::<PodDisruptionBudget>("web-budget", json!({"spec": {"minAvailable": 0}}))
             .await;
-        wait_gone(&arena, &machine).await;
+        arena.wait_gone(&machine).await;
         arena.wait_running(2).await;
         arena.check_ledger().await;
     });
@@ -122,7 +115,7 @@ fn hooks_hold_the_drain_and_the_termination() {
         arena
             .patch::<Machine>("hooked", json!({"spec": {"lifecycleHooks": {"preTerminate": null}}}))
             .await;
-        wait_gone(&arena, "hooked").await;
+        arena.wait_gone("hooked").await;
         arena.check_ledger().await;
     });
 }
@@ -142,7 +135,7 @@ fn a_machine_that_never_launched_goes_without_credentials() {
             .await;
         assert!(exists.message.unwrap().contains("not-there"));
         arena.delete_machine("lost").await;
-        wait_gone(&arena, "lost").await;
+        arena.wait_gone("lost").await;
         assert!(arena.launched().is_empty());
     });
 }

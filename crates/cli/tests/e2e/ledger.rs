@@ -27,10 +27,8 @@ impl Arena {
         calls.iter().filter(|call| call.instance_ids.iter().any(|id| ids.contains(id))).count()
     }
 
-    /// Never two live instances for a Machine uid; none without its Machine; no launch before the
-    /// finalizer was durable.
-    pub async fn check_ledger(&self) {
-        let machines = self.machines().await;
+    /// Never two instances for a Machine uid; none without its Machine.
+    pub async fn check_instances(&self) {
         let mut by_uid: BTreeMap<String, Vec<LedgerInstance>> = BTreeMap::new();
         for instance in self.launched() {
             let uid = instance.tags.get("machinist.dev/machine-uid");
@@ -40,6 +38,22 @@ impl Arena {
         for (uid, instances) in &by_uid {
             assert_eq!(instances.len(), 1, "machine {uid} has had {instances:?}");
         }
+        // Before and after: one may come or go in between.
+        let mut machines = self.machines().await;
+        let live = self.live();
+        machines.extend(self.machines().await);
+        for instance in live {
+            let uid = &instance.tags["machinist.dev/machine-uid"];
+            let owner = machines.iter().find(|one| one.metadata.uid.as_ref() == Some(uid));
+            let owner = owner.unwrap_or_else(|| panic!("instance {} is an orphan", instance.id));
+            let finalizers = owner.metadata.finalizers.as_ref().unwrap();
+            assert!(finalizers.contains(&"machine.machine.openshift.io".to_owned()));
+        }
+    }
+
+    /// The same, and no launch before the finalizer was durable.
+    pub async fn check_ledger(&self) {
+        self.check_instances().await;
         // Of every instance ever launched, also those that are gone with their Machines.
         let first_writes = first_writes(self);
         for instance in self.launched() {
@@ -49,13 +63,6 @@ impl Arena {
                 "instance {} was launched before the finalizer of {name} was durable",
                 instance.id
             );
-        }
-        for instance in self.live() {
-            let uid = &instance.tags["machinist.dev/machine-uid"];
-            let owner = machines.iter().find(|one| one.metadata.uid.as_ref() == Some(uid));
-            let owner = owner.unwrap_or_else(|| panic!("instance {} is an orphan", instance.id));
-            let finalizers = owner.metadata.finalizers.as_ref().unwrap();
-            assert!(finalizers.contains(&"machine.machine.openshift.io".to_owned()));
         }
     }
 }

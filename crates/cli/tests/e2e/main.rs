@@ -11,7 +11,16 @@
 mod adoption;
 mod arena;
 mod bad_input;
+mod breaker;
+mod canary;
+mod crash;
+mod credentials;
 mod deletion;
+mod drift;
 mod faults;
 mod ledger;
 mod lifecycle;
+mod load_balancers;
+mod permissions;
+mod seen;
+mod throttle;

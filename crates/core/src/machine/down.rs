@@ -128,7 +128,7 @@ pub(super) fn respond_to(
             policy: &policy,
             pool: observed.pool.as_ref(),
             has_joined: draft.status.node_ref.is_some(),
-            doubt: doubt(observed),
+            doubt: doubt(observed).filter(|_| down.class == Class::Vanished),
         },
         now,
     );
