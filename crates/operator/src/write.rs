@@ -44,6 +44,12 @@ impl WriteError {
         match &error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict { what },
             kube::Error::Api(status) if status.code == 404 => Self::Gone { what },
+            // Another object of that name: the API server calls its uid immutable.
+            kube::Error::Api(status)
+                if status.code == 422 && status.message.contains("metadata.uid") =>
+            {
+                Self::Gone { what }
+            }
             _ => Self::Failed { what, source: Box::new(error) },
         }
     }
@@ -54,7 +60,14 @@ impl WriteError {
     }
 }
 
+/// How often a record is tried again while others write the same object.
+const RECORDING_ATTEMPTS: usize = 10;
+
 /// Patches the status from what is stored to what it shall be; `None` when they are equal.
+///
+/// For the status of a custom resource the API server does not look at a uid in the patch, so the
+/// resourceVersion is always carried. Where the same object is all that matters, a conflict is
+/// followed by a look at whose version came first.
 pub async fn status<K, S>(
     api: &Api<K>,
     object: &K,
@@ -66,19 +79,34 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     S: Serialize,
 {
-    let what = name_of(object);
+    let what = format!("the status of {}", name_of(object));
     let before = stored.map_or(Value::Null, to_value);
     let before = if before.is_null() { json!({}) } else { before };
     let Some(difference) = merge_patch::between(&before, &to_value(wanted)) else {
         return Ok(None);
     };
-    let patch = with_precondition(object, json!({ "status": difference }), precondition);
     let name = object.meta().name.clone().unwrap_or_default();
-    let written = api
-        .patch_status(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
-        .await
-        .map_err(|error| WriteError::of(format!("the status of {what}"), error))?;
-    Ok(Some(written))
+    let mut target = object.clone();
+    for _ in 0..RECORDING_ATTEMPTS {
+        let patch =
+            with_precondition(&target, json!({ "status": difference }), Precondition::Observed);
+        let answer = api
+            .patch_status(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
+            .await
+            .map_err(|error| WriteError::of(what.clone(), error));
+        match answer {
+            Ok(written) => return Ok(Some(written)),
+            Err(WriteError::Conflict { .. }) if precondition == Precondition::SameObject => {}
+            Err(error) => return Err(error),
+        }
+        let current = api
+            .get_opt(&name)
+            .await
+            .map_err(|error| WriteError::of(what.clone(), error))?
+            .filter(|current| current.meta().uid == object.meta().uid);
+        target = current.ok_or_else(|| WriteError::Gone { what: what.clone() })?;
+    }
+    Err(WriteError::Conflict { what })
 }
 
 /// Patches the object itself with a merge patch.
@@ -126,3 +154,6 @@ fn with_precondition<K: Resource>(object: &K, mut patch: Value, condition: Preco
 fn to_value<S: Serialize>(value: &S) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,9 @@ pub(crate) struct FakeServer {
 }
 
 pub(crate) struct State {
+    /// Whether a patch must name the version that is there; tests that bring their own versions
+    /// do without.
+    pub(crate) checks_patches: bool,
     /// Objects by the path of their collection and their name. Cluster-wide collections see all namespaces.
     pub(crate) objects: BTreeMap<(String, String), Value>,
     pub(crate) version: u64,
@@ -47,6 +50,7 @@ pub(crate) enum Fault {
 impl FakeServer {
     pub(crate) fn new() -> Self {
         let state = State {
+            checks_patches: false,
             objects: BTreeMap::new(),
             version: 100,
             log: Vec::new(),
@@ -121,7 +125,12 @@ impl FakeServer {
         let mut state = self.lock();
         // Either a collection or an object in one.
         let (parent, name) = path.rsplit_once('/').unwrap();
-        let item = (parent.to_owned(), name.to_owned());
+        let mut item = (parent.to_owned(), name.to_owned());
+        // A status is written as a part of its object, unless a test has put it apart.
+        if name == "status" && !state.objects.contains_key(&item) {
+            let (collection, name) = parent.rsplit_once('/').unwrap();
+            item = (collection.to_owned(), name.to_owned());
+        }
         match parts.method {
             Method::GET if query.contains("watch=true") => Response::new(state.watch(path, &query)),
             Method::GET => match state.objects.get(&item) {
@@ -150,8 +159,14 @@ impl FakeServer {
             }
             Method::PATCH => {
                 let Some(known) = state.objects.get(&item) else { return failure(404, "NotFound") };
+                let patch = body();
+                let expected = &patch["metadata"]["resourceVersion"];
+                let is_other = *expected != known["metadata"]["resourceVersion"];
+                if state.checks_patches && !expected.is_null() && is_other {
+                    return failure(409, "Conflict");
+                }
                 let mut object = known.clone();
-                merge(&mut object, body());
+                merge(&mut object, patch);
                 success(&state.store(item, object, "MODIFIED"))
             }
             _ => failure(405, "MethodNotAllowed"),
