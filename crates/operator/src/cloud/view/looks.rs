@@ -15,9 +15,12 @@ use super::{CloudView, failure_of, unanswered};
 const GATHER: Duration = Duration::from_millis(50);
 /// How fast the pause between looks at one instance grows.
 const LOOK_GROWTH: f64 = 1.5;
-/// A look at one instance takes along those that are due within this part of the first pause: many
-/// launches make many looks, each at its own moment.
-const LOOK_AHEAD: f64 = 0.25;
+/// A look takes along the instances that are due before the next beat is half over: many launches
+/// make many looks, each due at its own moment.
+const LOOK_AHEAD: f64 = 0.5;
+/// Questions that come while others were just answered wait for this part of a beat, so that a whole
+/// pool that is deleted asks by the page; the first one of all is answered at once.
+const QUESTION_BEAT: f64 = 0.25;
 
 type Answer = Result<Vec<Instance>, CloudFailure>;
 
@@ -25,6 +28,9 @@ type Answer = Result<Vec<Instance>, CloudFailure>;
 pub(super) struct Looks {
     looks: BTreeMap<InstanceId, Look>,
     questions: Vec<Question>,
+    /// When the cloud was last asked. All looks keep one beat of `first_look` from there: their
+    /// number depends on the time that passes, not on how many instances change.
+    last_call: Option<Instant>,
 }
 
 struct Look {
@@ -62,9 +68,10 @@ impl CloudView {
         let shared = &self.shared;
         loop {
             self.answer_questions().await;
-            match self.next_look() {
+            let now = shared.env.instant();
+            match self.next_call(now) {
                 // Something was asked while the last answer was on its way.
-                Some(next) if next <= shared.env.instant() => {}
+                Some(next) if next <= now => {}
                 Some(next) => {
                     tokio::select! {
                         biased;
@@ -81,7 +88,8 @@ impl CloudView {
         }
     }
 
-    /// Describes, in one go, everything that was asked for and every instance due for a look.
+    /// Describes, in one go, everything that was asked for and every instance due for a look; nothing
+    /// before its time has come.
     async fn answer_questions(&self) {
         let shared = &self.shared;
         let now = shared.env.instant();
@@ -106,18 +114,23 @@ impl CloudView {
         }
     }
 
-    /// Every question, and the instances that are due or nearly so if one of them is.
+    /// Every question, and the instances that are due or nearly so, once the time for a call has
+    /// come.
     fn take_due(&self, now: Instant) -> (Vec<Question>, BTreeSet<InstanceId>) {
+        if self.next_call(now).is_none_or(|next| now < next) {
+            return (Vec::new(), BTreeSet::new());
+        }
         let ahead = self.shared.timings.first_look.mul_f64(LOOK_AHEAD);
         let mut looks = self.looks();
+        looks.last_call = Some(now);
         let questions = std::mem::take(&mut looks.questions);
-        let is_call_made = !questions.is_empty() || looks.looks.values().any(|one| one.due <= now);
         let due = looks
             .looks
             .iter()
-            .filter(|(_, look)| is_call_made && look.due <= now + ahead)
-            .map(|(id, _)| id.clone());
-        (questions, due.collect())
+            .filter(|(_, look)| look.due <= now + ahead)
+            .map(|(id, _)| id.clone())
+            .collect();
+        (questions, due)
     }
 
     /// What is still changing is looked at again, after a longer pause each time.
@@ -145,12 +158,17 @@ impl CloudView {
         }
     }
 
-    /// When there is something to look at: at once where a question waits.
-    fn next_look(&self) -> Option<Instant> {
+    /// When the cloud is asked next, if there is anything to ask; never later than `now` because of
+    /// the time that this takes, or nothing would ever be due.
+    fn next_call(&self, now: Instant) -> Option<Instant> {
+        let first_look = self.shared.timings.first_look;
         let looks = self.looks();
-        if !looks.questions.is_empty() {
-            return Some(self.shared.env.instant());
-        }
-        looks.looks.values().map(|look| look.due).min()
+        let not_before = |pause: Duration| looks.last_call.map(|last| last + pause);
+        let for_questions = (!looks.questions.is_empty()).then(|| {
+            not_before(first_look.mul_f64(QUESTION_BEAT)).map_or(now, |beat| beat.max(now))
+        });
+        let due = looks.looks.values().map(|look| look.due).min();
+        let for_looks = due.map(|due| not_before(first_look).map_or(due, |beat| beat.max(due)));
+        [for_questions, for_looks].into_iter().flatten().min()
     }
 }

@@ -146,7 +146,24 @@ async fn looks_at_many_launches_share_calls() {
     };
     bench.beside(launches).await;
     let looks = bench.cloud.describes();
-    assert!(looks <= 60, "{looks} calls for 300 launches in fifteen seconds");
+    assert!(looks <= 8, "{looks} calls for 300 launches in fifteen seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_follow_each_other_share_a_beat() {
+    let cloud = ScriptedCloud::default();
+    for index in 0..100 {
+        cloud.put(&format!("i-{index}"), "uid", InstanceState::Running);
+    }
+    let bench = Bench::start(cloud);
+    let ask = async |index: u64| {
+        bench.env.sleep(Duration::from_millis(60 * index)).await;
+        bench.view.confirm(BTreeSet::from([id(&format!("i-{index}"))])).await
+    };
+    let answers = bench.beside(futures::future::join_all((0..100).map(ask))).await;
+    assert!(answers.iter().all(|answer| answer.as_ref().is_ok_and(|found| found.len() == 1)));
+    let calls = bench.cloud.describes();
+    assert!(calls <= 14, "{calls} calls for 100 questions in six seconds");
 }
 
 #[tokio::test(start_paused = true)]
