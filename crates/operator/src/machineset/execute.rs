@@ -1,9 +1,10 @@
 //! Makes, deletes, adopts and releases Machines. One that fails never keeps the others from it.
 
+use anyhow::Context as _;
 use futures::future::join_all;
 use kube::{
     Api,
-    api::{DeleteParams, PostParams, Preconditions},
+    api::{DeleteParams, ListParams, PostParams, Preconditions},
 };
 use machinist_api::{Machine, MachineSet, names::event};
 use machinist_core::{
@@ -38,6 +39,9 @@ pub async fn execute(
         actions.iter().partition(|action| matches!(action, Action::Create(_)));
     let (deletions, ownership): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|action| matches!(action, Action::Delete { .. }));
+    if !creations.is_empty() {
+        reveal_unseen(context, set).await?;
+    }
     let (mut failures, deletion_failures, ownership_failures) = futures::join!(
         slowly_started(context, memory, set, &creations),
         all_tried(context, memory, set, &deletions),
@@ -54,6 +58,40 @@ pub async fn execute(
         Some((_, error)) => Err(error),
         None => Ok(()),
     }
+}
+
+/// Asks the API server for the pool's Machines before any is made. A watch that lost an event shows
+/// fewer than there are, and a Machine too many is an instance too many. What was unseen is taken in,
+/// and the pass is decided again.
+async fn reveal_unseen(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
+    let key = ObjectKey::of(set);
+    let labels = set.spec.selector.match_labels.clone().unwrap_or_default();
+    let selector: Vec<String> =
+        labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
+    let api = Api::<Machine>::namespaced(context.client.clone(), &key.namespace);
+    let listed = api
+        .list_metadata(&ListParams::default().labels(&selector.join(",")))
+        .await
+        .with_context(|| format!("failed to count the machines of set {key}"))?;
+    let unreadable = context.stores.machines.invalid();
+    let mut is_news = false;
+    for machine in listed.items {
+        let machine_key = ObjectKey::of(&machine);
+        let is_known = context.stores.machines.get(&machine_key).is_some()
+            || unreadable.iter().any(|known| known.metadata.uid == machine.metadata.uid);
+        let owners = machine.metadata.owner_references.iter().flatten();
+        let is_own = owners.into_iter().any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref());
+        if is_own && !is_known {
+            tracing::warn!(set = %key, machine = %machine_key, "the watch does not show a machine");
+            context.stores.machines.apply_written(api.get(&machine_key.name).await?);
+            is_news = true;
+        }
+    }
+    if is_news {
+        let what = format!("the machines of set {key}");
+        return Err(WriteError::Conflict { what }.into());
+    }
+    Ok(())
 }
 
 /// Remembers the failure for the status, or that there is none any more.
@@ -189,7 +227,12 @@ async fn create(
             memory.unresolved.push(name.clone());
         }
     });
-    let answer = api.create(&PostParams::default(), machine).await;
+    let answer = match api.create(&PostParams::default(), machine).await {
+        // The answer to an earlier try was lost. The watch may not show it yet: counted from now on,
+        // or another would be made in its place.
+        Err(kube::Error::Api(status)) if status.code == 409 => api.get(&name).await,
+        answer => answer,
+    };
     let is_resolved = match &answer {
         Ok(_) => true,
         Err(kube::Error::Api(status)) => status.code < 500 && status.code != 429,
@@ -203,10 +246,6 @@ async fn create(
             tracing::info!(set = %key, machine = name, "made a machine");
             context.stores.machines.apply_written(created);
             Ok(())
-        }
-        // The answer to an earlier try was lost: it is there, and the watch will show it.
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err(WriteError::Conflict { what: format!("Machine {}/{name}", key.namespace) }.into())
         }
         Err(error) => {
             Err(anyhow::Error::new(error).context(format!("failed to make machine {name}")))
