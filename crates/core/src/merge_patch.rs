@@ -27,9 +27,56 @@ pub fn between(before: &Value, after: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
+/// The conditions of an object that others wrote meanwhile, with what changed from `before` to `wanted`
+/// made on them. A merge patch replaces a list whole, so without this a record would undo what others
+/// say. A condition that says what is already there keeps its time.
+pub fn conditions_onto(before: &[Value], wanted: &[Value], current: &[Value]) -> Vec<Value> {
+    let type_of = |condition: &Value| condition.get("type").cloned();
+    let find = |list: &[Value], type_: &Option<Value>| {
+        list.iter().find(|one| type_of(one) == *type_).cloned()
+    };
+    let is_changed = |type_: &Option<Value>| find(before, type_) != find(wanted, type_);
+    let words = |condition: &Value| {
+        ["status", "reason", "severity", "message"].map(|field| condition.get(field).cloned())
+    };
+    let mut all = Vec::new();
+    for known in current {
+        let type_ = type_of(known);
+        match find(wanted, &type_) {
+            Some(new) if is_changed(&type_) && words(&new) != words(known) => all.push(new),
+            None if is_changed(&type_) => {}
+            _ => all.push(known.clone()),
+        }
+    }
+    let is_missing = |one: &&Value| find(current, &type_of(one)).is_none();
+    all.extend(wanted.iter().filter(|one| is_missing(one) && is_changed(&type_of(one))).cloned());
+    all.sort_by_key(|condition| type_of(condition).map(|type_| type_.to_string()));
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conditions_of_others_survive_a_record() {
+        let condition = |type_: &str, status: &str, at: u32| json!({"type": type_, "status": status, "lastTransitionTime": at});
+        let before =
+            [condition("A", "False", 1), condition("B", "False", 1), condition("C", "True", 1)];
+        let wanted =
+            [condition("A", "True", 2), condition("B", "False", 1), condition("D", "True", 2)];
+        let current =
+            [condition("A", "True", 1), condition("B", "True", 3), condition("C", "True", 1)];
+        assert_eq!(
+            conditions_onto(&before, &wanted, &current),
+            [
+                condition("A", "True", 1), // Said already: keeps its time.
+                condition("B", "True", 3), // Another's.
+                condition("D", "True", 2), // New; C is removed.
+            ]
+        );
+    }
+
     use proptest::prelude::*;
     use serde_json::json;
 

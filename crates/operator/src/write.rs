@@ -76,13 +76,14 @@ pub async fn status<K, S>(
     precondition: Precondition,
 ) -> Result<Option<K>, WriteError>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
     S: Serialize,
 {
     let what = format!("the status of {}", name_of(object));
     let before = stored.map_or(Value::Null, to_value);
     let before = if before.is_null() { json!({}) } else { before };
-    let Some(difference) = merge_patch::between(&before, &to_value(wanted)) else {
+    let wanted = to_value(wanted);
+    let Some(mut difference) = merge_patch::between(&before, &wanted) else {
         return Ok(None);
     };
     let name = object.meta().name.clone().unwrap_or_default();
@@ -105,8 +106,20 @@ where
             .map_err(|error| WriteError::of(what.clone(), error))?
             .filter(|current| current.meta().uid == object.meta().uid);
         target = current.ok_or_else(|| WriteError::Gone { what: what.clone() })?;
+        if let Some(conditions) = difference.get_mut("conditions") {
+            let stored = to_value(&target)["status"].take();
+            *conditions = Value::Array(merge_patch::conditions_onto(
+                conditions_of(&before),
+                conditions_of(&wanted),
+                conditions_of(&stored),
+            ));
+        }
     }
     Err(WriteError::Conflict { what })
+}
+
+fn conditions_of(status: &Value) -> &[Value] {
+    status.get("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Patches the object itself with a merge patch.
