@@ -171,9 +171,11 @@ fn drain(
     for pod in observed.pods.iter().filter(|pod| must_go(pod)) {
         match progress(pod, observed, &mut allowance, is_unreachable, now) {
             Progress::Gone => {}
-            Progress::Evict(action) => {
+            Progress::Evict { action, refused } => {
                 leaving += 1;
                 actions.push(action);
+                // Until it is known to go now, it is said to be blocked as before.
+                blockers.extend(refused);
             }
             Progress::Terminating { until } => {
                 leaving += 1;
@@ -269,9 +271,18 @@ fn hold_control_plane(
 
 enum Progress {
     Gone,
-    Evict(Action),
-    Terminating { until: Timestamp },
-    Blocked { why: String, until: Timestamp },
+    /// With what keeps it, if it was refused before.
+    Evict {
+        action: Action,
+        refused: Option<String>,
+    },
+    Terminating {
+        until: Timestamp,
+    },
+    Blocked {
+        why: String,
+        until: Timestamp,
+    },
 }
 
 fn progress(
@@ -307,13 +318,16 @@ fn progress(
             // Its turn comes with the next change of the budget, which is watched.
             until: now.checked_add(LONG_RECHECK).unwrap_or(Timestamp::MAX),
         },
-        _ => Progress::Evict(Action::Evict {
-            namespace,
-            pod: name,
-            uid,
-            grace_period_seconds: is_unreachable.then_some(1),
-            budgets_seen,
-        }),
+        held => Progress::Evict {
+            refused: held.map(|(_, said)| blocked_by(pod, &observed.budgets, said)),
+            action: Action::Evict {
+                namespace,
+                pod: name,
+                uid,
+                grace_period_seconds: is_unreachable.then_some(1),
+                budgets_seen,
+            },
+        },
     }
 }
 

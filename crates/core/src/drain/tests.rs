@@ -152,7 +152,9 @@ fn a_refused_pod_and_its_budget_are_named_and_left_in_peace() {
     assert!(message.contains("app/web-1") && message.contains("web-budget"), "{message}");
     assert_eq!(second.waiting[0].message, message, "the same words everywhere");
     let later = second.recheck.expect("tries again some time");
-    assert_eq!(evicted(&world.decide_at(later)), ["web-1"]);
+    let again = world.decide_at(later);
+    assert_eq!(evicted(&again), ["web-1"]);
+    assert_eq!(drained(&again).2, message, "blocked until it is known to go");
     // The budget relaxes: no waiting.
     world.budgets = vec![budget(1)];
     assert_eq!(evicted(&world.decide()), ["web-1"]);
