@@ -63,7 +63,7 @@ impl Kind {
 const FIRST_RESTART: SignedDuration = SignedDuration::from_secs(30);
 const LAST_RESTART: SignedDuration = SignedDuration::from_mins(10);
 /// How often a held action asks the gate again; the pool's changes do not wake each machine.
-const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(10);
+const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 /// Nothing is chosen in the moment in which it is noticed: what happened to the rest of the pool at
 /// the same time must be seen first.
 const SETTLE: SignedDuration = SignedDuration::from_secs(5);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionSeverity,
-    condition::to_seconds,
+    condition::{self, to_seconds},
     names::{annotation, condition_type, event, reason},
     provider_status::DriftRecord,
 };
@@ -46,7 +46,10 @@ pub(super) fn gone(
             let class = why_down(instance).unwrap_or(Class::Terminated);
             (class, format!("instance {id} {}{}", class.in_words(), cause(&instance.state_reason)))
         }
-        None => (Class::Vanished, format!("instance {id} {}", Class::Vanished.in_words())),
+        // The provider forgets what is terminated after a while; what was certain stays so.
+        None => known_end(&draft).unwrap_or_else(|| {
+            (Class::Vanished, format!("instance {id} {}", Class::Vanished.in_words()))
+        }),
     };
     let down = Down { id, class, words, is_settled: true, is_startable: false };
     if class == Class::Vanished {
@@ -74,6 +77,14 @@ pub(super) struct Down {
     pub words: String,
     pub is_settled: bool,
     pub is_startable: bool,
+}
+
+/// The termination that was seen while the provider still knew of it, and the words for it.
+fn known_end(draft: &StatusDraft) -> Option<(Class, String)> {
+    let class = Class::from_reason(&draft.provider.drift.as_ref()?.class)?;
+    let running = condition::find(&draft.status.conditions, condition_type::INSTANCE_RUNNING)?;
+    let (words, _) = running.message.as_deref()?.split_once("; ")?;
+    class.is_termination().then(|| (class, words.to_owned()))
 }
 
 fn missing_for_now(

@@ -216,6 +216,17 @@ fn a_terminated_instance_is_replaced_at_once_and_only_where_a_pool_makes_another
 }
 
 #[test]
+fn what_was_seen_to_terminate_has_not_vanished_when_the_provider_forgets_it() {
+    let mut life = Life::running().annotate("on-terminated", "Report");
+    life.pass(vec![down(InstanceState::Terminated, BY_USER)]);
+    let said = life.condition("InstanceRunning").2.to_owned();
+    life.later(3600);
+    assert_eq!(life.pass(vec![]), [""; 0]);
+    assert_eq!(life.told, ["TerminatedByUser"]);
+    assert_eq!(life.condition("InstanceRunning").2, said);
+}
+
+#[test]
 fn a_vanished_instance_is_looked_for_and_then_asks_the_gate() {
     let mut life = Life { pool: Some(pool(20, 10)), ..Life::running() };
     assert_eq!(life.pass(vec![]), [""; 0]);
