@@ -5,5 +5,5 @@ pub mod matching;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{NodeChange, Observed, decide};
+pub use decide::{Action, NodeChange, Observed, decide};
 pub use matching::{NodeMatch, machine_matches_node, node_of};

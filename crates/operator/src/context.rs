@@ -51,7 +51,7 @@ pub struct Context {
     pub env: Env,
     pub metrics: Metrics,
     pub events: EventRecorder,
-    pub stores: Stores,
+    pub stores: Arc<Stores>,
     pub clouds: Clouds,
     pub policy: Policy,
     pub leadership: Leadership,

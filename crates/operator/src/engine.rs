@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod env;
 pub mod events;
 pub mod guarded;
+pub mod latest;
 pub mod leadership;
 pub mod lease;
 pub mod queue;

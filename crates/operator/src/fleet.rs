@@ -15,9 +15,11 @@ use crate::{
 const API_VERSION: &str = "machine.openshift.io/v1beta1";
 
 pub fn register(context: &Arc<Context>) {
-    let stores = context.stores.clone();
-    context.metrics.register_fleet(move || snapshot(&stores));
     // Weak: the metrics belong to the context.
+    let weak = Arc::downgrade(&context.stores);
+    context
+        .metrics
+        .register_fleet(move || weak.upgrade().map(|stores| snapshot(&stores)).unwrap_or_default());
     let weak = Arc::downgrade(context);
     context.metrics.register_clouds(move || {
         weak.upgrade().map(|context| clouds(&context.clouds)).unwrap_or_default()

@@ -2,11 +2,10 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use machinist_api::Machine;
-use machinist_core::{machine::Identity, node};
+use machinist_core::{cloud::InstanceId, machine::Identity, node};
 
-pub const NODE_BY_PROVIDER_ID: &str = "provider-id";
+pub const NODE_BY_INSTANCE: &str = "instance";
 pub const NODE_BY_INTERNAL_IP: &str = "internal-ip";
-pub const MACHINE_BY_PROVIDER_ID: &str = "provider-id";
 pub const MACHINE_BY_INTERNAL_IP: &str = "internal-ip";
 pub const MACHINE_BY_UID: &str = "uid";
 pub const MACHINE_BY_INSTANCE: &str = "instance";
@@ -18,16 +17,13 @@ pub const POD_BY_NODE: &str = "node";
 /// may adopt.
 pub const NO_OWNER: &str = "";
 
-pub fn provider_id_of_node(node: &Node) -> Vec<String> {
-    node::provider_id(node).map(str::to_owned).into_iter().collect()
+pub fn instance_of_node(node: &Node) -> Vec<String> {
+    let id = node::provider_id(node).and_then(InstanceId::from_provider_id);
+    id.map(|id| id.0).into_iter().collect()
 }
 
 pub fn internal_ips_of_node(node: &Node) -> Vec<String> {
     node::internal_ips(node).into_iter().map(str::to_owned).collect()
-}
-
-pub fn provider_id_of_machine(machine: &Machine) -> Vec<String> {
-    machine.spec.provider_id.clone().filter(|id| !id.is_empty()).into_iter().collect()
 }
 
 pub fn internal_ips_of_machine(machine: &Machine) -> Vec<String> {

@@ -5,7 +5,7 @@
 //! (status).
 
 mod effects;
-mod execute;
+pub mod execute;
 mod memory;
 mod observe;
 mod publish;

@@ -1,5 +1,6 @@
-//! The NodeLink controller: gives each Node what its Machine wants on it. (The other direction, the
-//! Machine's nodeRef, is part of the Machine's own status.)
+//! The NodeLink controller: gives each Node what its Machine wants on it, and deletes one that outlived
+//! Machine and instance. (The other direction, the Machine's nodeRef, is part of the Machine's own
+//! status.)
 
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use machinist_api::Machine;
 use machinist_core::{
+    cloud::{Instance, InstanceId},
     node,
-    nodelink::{NodeChange, Observed, decide, machine_matches_node},
+    nodelink::{Action, NodeChange, Observed, decide, machine_matches_node},
 };
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ use crate::{
     context::{Context, Stores},
     engine::{queue::Outcome, store::ObjectKey},
     index,
-    machine::superseded_or_failed,
+    machine::{execute::delete_node, superseded_or_failed},
     write::{self, Precondition},
 };
 
@@ -28,11 +30,16 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
         return Outcome::Settled;
     };
     let machines = observe(&context.stores, &node);
-    let observed = Observed { node: &node, machines: machines.iter().map(AsRef::as_ref).collect() };
+    let instance = instance_of(context, &node);
+    let observed = Observed {
+        node: &node,
+        machines: machines.iter().map(AsRef::as_ref).collect(),
+        instance: instance.as_deref(),
+    };
     let decision = decide(&observed);
     context.note_waiting(NAME, &key, &decision.waiting);
-    for change in &decision.actions {
-        if let Err(error) = execute(context, &node, change).await {
+    for action in &decision.actions {
+        if let Err(error) = execute(context, &node, action).await {
             return superseded_or_failed(error);
         }
     }
@@ -41,8 +48,8 @@ pub async fn reconcile(context: &Context, key: ObjectKey) -> Outcome {
 
 fn observe(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
     let mut machines = Vec::new();
-    if let Some(provider_id) = node::provider_id(node) {
-        machines.extend(stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, provider_id));
+    for instance in index::instance_of_node(node) {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_INSTANCE, &instance));
     }
     if machines.is_empty()
         && let Some(address) = node::internal_ips(node).first()
@@ -53,7 +60,25 @@ fn observe(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
     machines
 }
 
-async fn execute(context: &Context, node: &Node, change: &NodeChange) -> anyhow::Result<()> {
+/// The instance behind a Node, in whichever account and region it is.
+fn instance_of(context: &Context, node: &Node) -> Option<Arc<Instance>> {
+    let id = node::provider_id(node).and_then(InstanceId::from_provider_id)?;
+    let clouds = context.clouds.all();
+    clouds.iter().find_map(|(_, access)| access.view.snapshot().get(&id).cloned())
+}
+
+async fn execute(context: &Context, node: &Node, action: &Action) -> anyhow::Result<()> {
+    match action {
+        Action::Add(change) => add(context, node, change).await,
+        Action::Delete => {
+            let name = node::name(node);
+            tracing::info!(node = name, "deleting a node that outlived its machine and instance");
+            delete_node(context, name, node::uid(node)).await
+        }
+    }
+}
+
+async fn add(context: &Context, node: &Node, change: &NodeChange) -> anyhow::Result<()> {
     let api = Api::<Node>::all(context.client.clone());
     // Labels and annotations are set key by key, whatever else the Node's kubelet writes meanwhile;
     // it writes often while it joins. The list of taints is replaced whole, so it must be as observed.

@@ -20,11 +20,11 @@ use crate::{
         lease::{Election, NamedLease},
         queue::{Outcome, Queue},
         store::{InvalidObject, ObjectKey, Store},
-        supervisor::{Spawner, Supervisor},
+        supervisor::Spawner,
         watch::Watch,
     },
     fleet,
-    http::{Readiness, Server},
+    http::Readiness,
     index, machine, machineset,
     metrics::Metrics,
     nodelink,
@@ -44,11 +44,11 @@ pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
     let metrics = Metrics::new();
     let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
     let connect = Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() });
-    let supervisor = Supervisor::new();
+    let supervisor = crate::engine::supervisor::Supervisor::new();
     let spawner = supervisor.spawner();
     let readiness = Readiness::default();
 
-    let server = Server::bind(&args.http_address, &metrics, &readiness).await?;
+    let server = crate::http::Server::bind(&args.http_address, &metrics, &readiness).await?;
     if let Some(file) = &args.http_address_file {
         let lines: String = server.addresses.iter().map(|address| format!("{address}\n")).collect();
         std::fs::write(file, lines)?;
@@ -68,7 +68,7 @@ pub fn start(
     readiness: &Readiness,
     connect: Arc<dyn Connect>,
 ) -> anyhow::Result<()> {
-    let stores = stores();
+    let stores = Arc::new(stores());
     let (events, writer) = EventRecorder::new(client, env, metrics, "machinist");
     let queues = Queues {
         machines: Queue::new(machine::NAME, env, metrics),
@@ -80,7 +80,7 @@ pub fn start(
     let draining = Arc::new(drain::Memory::default());
     wake::connect(&stores, &queues, &draining);
 
-    let (on, to) = (stores.clone(), queues.machines.clone());
+    let (on, to) = (Arc::downgrade(&stores), queues.clone());
     let clouds = Clouds::new(CloudParts {
         client: client.clone(),
         env: env.clone(),
@@ -89,7 +89,11 @@ pub fn start(
         connect,
         settings: cloud_settings(args)?,
         infrastructures: stores.infrastructures.clone(),
-        listener: Arc::new(move |news| wake::cloud_changed(&on, &to, news)),
+        listener: Arc::new(move |news| {
+            if let Some(on) = on.upgrade() {
+                wake::cloud_changed(&on, &to, news);
+            }
+        }),
     });
     let leadership = start_election(args, client, env, metrics, spawner)?;
     let context = Arc::new(Context {
@@ -97,7 +101,7 @@ pub fn start(
         env: env.clone(),
         metrics: metrics.clone(),
         events: events.clone(),
-        stores: stores.clone(),
+        stores: Arc::clone(&stores),
         clouds,
         policy: Policy { launch_visibility: SignedDuration::try_from(args.launch_visibility)? },
         leadership,
@@ -130,7 +134,6 @@ fn start_sweep(args: &Args, spawner: &Spawner, context: &Arc<Context>) -> anyhow
 fn stores() -> Stores {
     Stores {
         machines: Store::builder()
-            .index(index::MACHINE_BY_PROVIDER_ID, index::provider_id_of_machine)
             .index(index::MACHINE_BY_INTERNAL_IP, index::internal_ips_of_machine)
             .index(index::MACHINE_BY_UID, index::uid_of_machine)
             .index(index::MACHINE_BY_INSTANCE, index::instance_of_machine)
@@ -140,7 +143,7 @@ fn stores() -> Stores {
         machine_sets: Store::builder().build(),
         nodes: Store::builder()
             .prune(index::prune_node)
-            .index(index::NODE_BY_PROVIDER_ID, index::provider_id_of_node)
+            .index(index::NODE_BY_INSTANCE, index::instance_of_node)
             .index(index::NODE_BY_INTERNAL_IP, index::internal_ips_of_node)
             .build(),
         pods: Store::builder()
@@ -196,7 +199,8 @@ fn report_invalid(events: &EventRecorder, kind: &str, object: &InvalidObject) {
 type SyncCheck = Box<dyn Fn() -> bool + Send + Sync>;
 
 fn sync_checks(stores: &Stores) -> Vec<(&'static str, SyncCheck)> {
-    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } = stores.clone();
+    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } =
+        Stores::clone(stores);
     vec![
         ("machines are listed", Box::new(move || machines.is_synced())),
         ("machinesets are listed", Box::new(move || machine_sets.is_synced())),

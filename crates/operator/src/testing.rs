@@ -98,20 +98,18 @@ pub(crate) fn env() -> Env {
 }
 
 /// Stores with the indexes that the controllers under test search by.
-pub(crate) fn stores() -> Stores {
-    Stores {
+pub(crate) fn stores() -> Arc<Stores> {
+    Arc::new(Stores {
         machines: Store::builder()
             .index(index::MACHINE_BY_NODE, index::node_of_machine)
             .index(index::MACHINE_BY_OWNER, index::owner_of_machine)
             .build(),
         machine_sets: Store::builder().build(),
-        nodes: Store::builder()
-            .index(index::NODE_BY_PROVIDER_ID, index::provider_id_of_node)
-            .build(),
+        nodes: Store::builder().index(index::NODE_BY_INSTANCE, index::instance_of_node).build(),
         pods: Store::builder().index(index::POD_BY_NODE, index::node_of_pod).build(),
         budgets: Store::builder().build(),
         infrastructures: Store::builder().build(),
-    }
+    })
 }
 
 pub(crate) fn read<K: DeserializeOwned>(object: Value) -> K {

@@ -35,20 +35,28 @@ pub struct Queues {
     pub drains: Queue<ObjectKey>,
 }
 
-/// Connects the stores to the queues.
-pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) {
-    let (on, to, memory) = (stores.clone(), queues.clone(), Arc::clone(draining));
-    stores.machines.on_change(move |change| machine_changed(&on, &to, &memory, change));
-    let (on, to) = (stores.clone(), queues.clone());
+/// Connects the stores to the queues. Weakly: what a store holds must not keep the store.
+pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memory>) {
+    let on = Arc::downgrade(stores);
+    let with = move |wake: &dyn Fn(&Stores)| {
+        if let Some(stores) = on.upgrade() {
+            wake(&stores);
+        }
+    };
+    let (on, to, memory) = (with.clone(), queues.clone(), Arc::clone(draining));
+    stores
+        .machines
+        .on_change(move |change| on(&|stores| machine_changed(stores, &to, &memory, change)));
+    let (on, to) = (with.clone(), queues.clone());
     stores.machine_sets.on_change(move |change| {
         to.machine_sets.add(change.key.clone());
         to.capacities.add(change.key.clone());
-        wake_drifted(&on, &to.machines, change);
+        on(&|stores| wake_drifted(stores, &to.machines, change));
     });
-    let (on, to) = (stores.clone(), queues.clone());
-    stores.nodes.on_change(move |change| node_changed(&on, &to, change));
-    let (on, to) = (stores.clone(), queues.clone());
-    stores.pods.on_change(move |change| pod_changed(&on, &to, change));
+    let (on, to) = (with.clone(), queues.clone());
+    stores.nodes.on_change(move |change| on(&|stores| node_changed(stores, &to, change)));
+    let (on, to) = (with.clone(), queues.clone());
+    stores.pods.on_change(move |change| on(&|stores| pod_changed(stores, &to, change)));
     let (to, memory) = (queues.clone(), Arc::clone(draining));
     stores.budgets.on_change(move |_| {
         for key in memory.under_way() {
@@ -56,12 +64,14 @@ pub fn connect(stores: &Stores, queues: &Queues, draining: &Arc<drain::Memory>) 
         }
     });
     // Region, endpoint and tags of the whole cluster.
-    let (on, to) = (stores.clone(), queues.clone());
+    let to = queues.clone();
     stores.infrastructures.on_change(move |_| {
-        wake_all_machines(&on, &to.machines);
-        for set in on.machine_sets.list() {
-            to.capacities.add(ObjectKey::of(&*set));
-        }
+        with(&|stores| {
+            wake_all_machines(stores, &to.machines);
+            for set in stores.machine_sets.list() {
+                to.capacities.add(ObjectKey::of(&*set));
+            }
+        });
     });
 }
 
@@ -85,12 +95,23 @@ fn wake_drifted(stores: &Stores, machines: &Queue<ObjectKey>, change: &Change<Ma
     }
 }
 
-/// Wakes the Machines that a view has news for.
-pub fn cloud_changed(stores: &Stores, machines: &Queue<ObjectKey>, news: &News) {
+/// Wakes the Machines and Nodes that a view has news for.
+pub fn cloud_changed(stores: &Stores, queues: &Queues, news: &News) {
+    let machines = &queues.machines;
     let changed = match news {
-        News::ForEverybody => return wake_all_machines(stores, machines),
+        News::ForEverybody => {
+            for node in stores.nodes.list() {
+                queues.nodes.add(ObjectKey::of(&*node));
+            }
+            return wake_all_machines(stores, machines);
+        }
         News::About(changed) => changed,
     };
+    for id in &changed.ids {
+        for node in stores.nodes.by_index(index::NODE_BY_INSTANCE, &id.0) {
+            queues.nodes.add(ObjectKey::of(&*node));
+        }
+    }
     let by_uid = changed.uids.iter().map(|uid| (index::MACHINE_BY_UID, uid.as_str()));
     let by_id = changed.ids.iter().map(|id| (index::MACHINE_BY_INSTANCE, id.0.as_str()));
     for (index, value) in by_uid.chain(by_id) {
@@ -131,6 +152,7 @@ fn machine_changed(
             before.spec.metadata == after.spec.metadata
                 && before.spec.taints == after.spec.taints
                 && before.spec.provider_id == after.spec.provider_id
+                && index::instance_of_machine(before) == index::instance_of_machine(after)
                 && index::internal_ips_of_machine(before) == index::internal_ips_of_machine(after)
         });
     if is_same_for_node {
@@ -165,8 +187,8 @@ fn owning_set(metadata: &ObjectMeta) -> Option<ObjectKey> {
 
 fn nodes_of(stores: &Stores, machine: &Machine) -> Vec<ObjectKey> {
     let mut nodes = Vec::new();
-    for provider_id in index::provider_id_of_machine(machine) {
-        nodes.extend(stores.nodes.by_index(index::NODE_BY_PROVIDER_ID, &provider_id));
+    for instance in index::instance_of_machine(machine) {
+        nodes.extend(stores.nodes.by_index(index::NODE_BY_INSTANCE, &instance));
     }
     for address in index::internal_ips_of_machine(machine) {
         nodes.extend(stores.nodes.by_index(index::NODE_BY_INTERNAL_IP, &address));
@@ -203,8 +225,8 @@ fn node_changed(stores: &Stores, queues: &Queues, change: &Change<Node>) {
 
 fn machines_of(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
     let mut machines = stores.machines.by_index(index::MACHINE_BY_NODE, node::name(node));
-    if let Some(provider_id) = node::provider_id(node) {
-        machines.extend(stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, provider_id));
+    for instance in index::instance_of_node(node) {
+        machines.extend(stores.machines.by_index(index::MACHINE_BY_INSTANCE, &instance));
     }
     for address in node::internal_ips(node) {
         machines.extend(stores.machines.by_index(index::MACHINE_BY_INTERNAL_IP, address));

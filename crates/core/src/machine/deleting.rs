@@ -91,6 +91,16 @@ fn terminate_what_is_left(
     }
     // One effect in a pass: the next follows when this one is seen.
     let next = left.iter().find(|one| one.state != InstanceState::ShuttingDown);
+    let is_unrecorded = identity.instance_id.is_none();
+    if let Some(found) = next.filter(|one| is_unrecorded && one.state != InstanceState::Pending) {
+        // The answer to its launch was lost. Its Node may have joined and taken pods meanwhile, and a
+        // drain without a known instance found no Node.
+        draft.provider.instance_id = Some(found.id.0.clone());
+        draft.provider.instance_state = Some(found.state.as_str().to_owned());
+        draft.status.conditions.retain(|known| known.type_ != condition_type::DRAINED);
+        let message = format!("instance {} was found; its node is drained first", found.id);
+        return waiting(machine, draft, reason::DRAINING, message);
+    }
     if let Some(instance) = next {
         let refused = termination_refused(&draft);
         stops_running(&mut draft, instance, now);
@@ -175,6 +185,9 @@ fn is_ours(instance: &Instance, identity: &Identity) -> bool {
     }
 }
 
+/// How long a call to launch may be under way: longer than any caller waits for its answer.
+const LAUNCH_CALL: SignedDuration = SignedDuration::from_secs(60);
+
 /// A launch may have happened just before the deletion, and no read may show its instance yet, even
 /// where its id is known. Until when to go on looking; `None` once any instance of ours was seen, in
 /// whatever state.
@@ -193,7 +206,8 @@ fn launch_may_still_appear(
     // A stored id without an intent is another controller's launch, long ago or not.
     let last_possible = match (&identity.instance_id, launched_at) {
         (Some(_), Some(at)) => at,
-        _ => deleted_at?,
+        // The call may still have been on its way, for a process that is gone by now.
+        _ => deleted_at?.checked_add(LAUNCH_CALL).ok()?,
     };
     last_possible.checked_add(policy.launch_visibility).ok().filter(|until| *until > now)
 }

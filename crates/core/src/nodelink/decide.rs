@@ -1,5 +1,6 @@
 //! What a Node must carry of its Machine: the annotation that names it, its labels, annotations and
-//! taints. Additive only: nothing that others put on the Node is removed.
+//! taints. Additive only: nothing that others put on the Node is removed. A Node that no Machine claims
+//! any more goes once its instance is known to have ended.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use machinist_api::{Machine, names::annotation};
 
 use crate::{
+    cloud::{Instance, InstanceState},
     decision::{Decision, Wait},
     entries, node,
 };
@@ -15,6 +17,16 @@ use crate::{
 pub struct Observed<'a> {
     pub node: &'a Node,
     pub machines: Vec<&'a Machine>,
+    /// The Node's instance, where the cloud shows it.
+    pub instance: Option<&'a Instance>,
+}
+
+/// One step for a Node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Add(NodeChange),
+    /// With the uid that was observed.
+    Delete,
 }
 
 /// What is to be added to the Node. Empty maps and no taints mean no write.
@@ -34,17 +46,18 @@ impl NodeChange {
 
 pub const AMBIGUOUS: &str = "AmbiguousMachine";
 
-pub fn decide(observed: &Observed<'_>) -> Decision<NodeChange, ()> {
+pub fn decide(observed: &Observed<'_>) -> Decision<Action, ()> {
     let mut decision = Decision::settled(());
     if node::is_deleting(observed.node) {
         return decision;
     }
     match observed.machines.as_slice() {
+        [] if is_left_over(observed) => decision.actions.push(Action::Delete),
         [] => {}
         [machine] => {
             let change = missing_on(observed.node, machine);
             if !change.is_empty() {
-                decision.actions.push(change);
+                decision.actions.push(Action::Add(change));
             }
         }
         several => {
@@ -62,6 +75,14 @@ pub fn decide(observed: &Observed<'_>) -> Decision<NodeChange, ()> {
         }
     }
     decision
+}
+
+/// Whether the Node outlived both its Machine and its instance: it joined, or was seen, after the
+/// Machine had looked for it. Its name would keep the next kubelet that gets it from joining.
+fn is_left_over(observed: &Observed<'_>) -> bool {
+    observed.instance.is_some_and(|instance| {
+        instance.state == InstanceState::Terminated && instance.machine_uid().is_some()
+    })
 }
 
 fn missing_on(node: &Node, machine: &Machine) -> NodeChange {

@@ -1,9 +1,9 @@
-//! Which Node is a Machine's: by providerID, else by the first internal address.
+//! Which Node is a Machine's: by the instance, else by the first internal address.
 
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::Machine;
 
-use crate::node;
+use crate::{cloud::InstanceId, machine::Identity, node};
 
 /// The answer for one Machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,11 @@ fn kind_of_match(machine: &Machine, node: &Node) -> Option<MatchedBy> {
         // that has no id yet may be the next owner of the address: it gets one soon enough.
         (Some(machine_id), node_id) => {
             (node_id == Some(machine_id)).then_some(MatchedBy::ProviderId)
+        }
+        // The instance is recorded before the providerID: a Node may join in between.
+        (None, Some(node_id)) if let Some(recorded) = Identity::of(machine).instance_id => {
+            (InstanceId::from_provider_id(node_id) == Some(recorded))
+                .then_some(MatchedBy::ProviderId)
         }
         (None, _) => {
             let address = *node::internal_ips(node).first()?;

@@ -14,14 +14,14 @@ use std::{
 use jiff::Timestamp;
 use machinist_core::cloud::{CloudFailure, ErrorClass, Instance, InstanceId};
 use machinist_providers::{Provider, ProviderError};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use self::{
     listing::{Attempt, Wanted},
     looks::Looks,
 };
 use super::snapshot::{Changed, News, Snapshot};
-use crate::engine::env::Env;
+use crate::engine::{env::Env, latest};
 
 /// How often a view looks.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ struct Shared {
     /// Told when a list is wanted before its time.
     list_soon: Notify,
     /// How the last list went.
-    attempts: watch::Sender<Attempt>,
+    attempts: latest::Sender<Attempt>,
     looks: Mutex<Looks>,
     /// Told when somebody asks by id.
     look_soon: Notify,
@@ -91,7 +91,7 @@ impl CloudView {
                 snapshot: RwLock::default(),
                 wanted: Mutex::default(),
                 list_soon: Notify::new(),
-                attempts: watch::Sender::default(),
+                attempts: latest::Sender::default(),
                 looks: Mutex::default(),
                 look_soon: Notify::new(),
                 report_soon: Notify::new(),

@@ -44,7 +44,10 @@ pub async fn observe(
     machine: &Arc<Machine>,
 ) -> Result<Observation, kube::Error> {
     let key = ObjectKey::of(&**machine);
-    let node = node_of(context, machine);
+    let node = match node_of(context, machine) {
+        Some(node) => Some(node),
+        None => unseen_node(context, machine).await?,
+    };
     let pods = match &node {
         Some(node) => pods_on(context, node).await?,
         None => Vec::new(),
@@ -89,8 +92,8 @@ async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, kube::
     Ok(listed.items.into_iter().map(Arc::new).collect())
 }
 
-/// The linked Node, or the one with the Machine's providerID where no link was made yet. A Node of
-/// the same name and another uid is somebody else's.
+/// The linked Node, or the one of the Machine's instance where no link was made yet. A Node of the
+/// same name and another uid is somebody else's.
 fn node_of(context: &Context, machine: &Machine) -> Option<Arc<Node>> {
     let nodes = &context.stores.nodes;
     let reference = machine.status.as_ref().and_then(|status| status.node_ref.as_ref());
@@ -99,8 +102,30 @@ fn node_of(context: &Context, machine: &Machine) -> Option<Arc<Node>> {
         let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;
         return is_same.then_some(node);
     }
-    let provider_id = machine.spec.provider_id.as_deref()?;
-    nodes.by_index(index::NODE_BY_PROVIDER_ID, provider_id).into_iter().next()
+    let instance = index::instance_of_machine(machine).pop()?;
+    nodes.by_index(index::NODE_BY_INSTANCE, &instance).into_iter().next()
+}
+
+/// The Node where the watch does not show it: the linked one, or the one with the name that the provider
+/// gave the instance. A drain without a Node is over at once and the instance goes next, so the API
+/// server is asked whether there is really none (S8).
+async fn unseen_node(
+    context: &Context,
+    machine: &Machine,
+) -> Result<Option<Arc<Node>>, kube::Error> {
+    let Some(status) = &machine.status else { return Ok(None) };
+    let linked = status.node_ref.as_ref();
+    let named = status.addresses.iter().find(|address| address.type_ == "InternalDNS");
+    let name = linked
+        .and_then(|node| node.name.as_deref())
+        .or_else(|| named.map(|address| address.address.as_str()));
+    let Some(name) = name else { return Ok(None) };
+    let node = Api::<Node>::all(context.client.clone()).get_opt(name).await?;
+    let is_its_own = |node: &Node| match linked.and_then(|linked| linked.uid.as_ref()) {
+        Some(uid) => node.metadata.uid.as_ref() == Some(uid),
+        None => index::instance_of_node(node) == index::instance_of_machine(machine),
+    };
+    Ok(node.filter(is_its_own).map(Arc::new))
 }
 
 fn other_cordoned(context: &Context, node: &Node) -> Option<String> {

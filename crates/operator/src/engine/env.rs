@@ -6,7 +6,10 @@
 //! Timers and deadlines use tokio time only: a wall clock that jumps never moves them.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,10 +27,15 @@ pub struct Env {
     random: Arc<Mutex<ChaCha12Rng>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum WallClock {
     System,
-    Simulated { start: Timestamp, origin: Instant },
+    /// `jumped` is by how many milliseconds somebody has set it.
+    Simulated {
+        start: Timestamp,
+        origin: Instant,
+        jumped: Arc<AtomicI64>,
+    },
 }
 
 impl Env {
@@ -50,20 +58,35 @@ impl Env {
     #[must_use]
     pub fn simulated(start: Timestamp, seed: u64) -> Self {
         Self {
-            wall_clock: WallClock::Simulated { start, origin: Instant::now() },
+            wall_clock: WallClock::Simulated {
+                start,
+                origin: Instant::now(),
+                jumped: Arc::default(),
+            },
             random: Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(seed))),
+        }
+    }
+
+    /// Sets a simulated wall clock forward or back, as an administrator does; timers do not notice.
+    /// The system's clock is not ours to set.
+    pub fn jump(&self, by: SignedDuration) {
+        if let WallClock::Simulated { jumped, .. } = &self.wall_clock {
+            let by = i64::try_from(by.as_millis()).unwrap_or_default();
+            jumped.fetch_add(by, Ordering::Relaxed);
         }
     }
 
     /// Returns the wall-clock time: for what people and other programs read, never for a timer.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        match self.wall_clock {
+        match &self.wall_clock {
             WallClock::System => system_now(),
-            WallClock::Simulated { start, origin } => {
+            WallClock::Simulated { start, origin, jumped } => {
                 let elapsed =
                     SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
-                start.saturating_add(elapsed).unwrap_or(Timestamp::MAX)
+                let jumped = SignedDuration::from_millis(jumped.load(Ordering::Relaxed));
+                let shown = elapsed.saturating_add(jumped);
+                start.saturating_add(shown).unwrap_or(Timestamp::MAX)
             }
         }
     }
@@ -131,6 +154,15 @@ mod tests {
         let env = Env::simulated(start, 1);
         env.sleep(Duration::from_secs(90)).await;
         assert_eq!(env.now().to_string(), "2026-01-01T00:01:30Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_simulated_wall_clock_that_is_set_moves_no_timer() {
+        let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+        let before = env.instant();
+        env.clone().jump(SignedDuration::from_hours(-1));
+        assert_eq!(env.now().to_string(), "1969-12-31T23:00:00Z");
+        assert_eq!(env.instant(), before);
     }
 
     #[tokio::test(start_paused = true)]

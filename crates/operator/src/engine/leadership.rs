@@ -6,14 +6,16 @@
 
 use std::sync::Arc;
 
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
+
+use super::latest;
 
 /// Tells whether this process holds all of its leases.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    claim: watch::Receiver<Claim>,
+    claim: latest::Receiver<Claim>,
     /// Keeps the channel of a leadership without election open.
-    _constant: Option<Arc<watch::Sender<Claim>>>,
+    _constant: Option<Arc<latest::Sender<Claim>>>,
 }
 
 /// What the election last said.
@@ -31,19 +33,20 @@ impl Leadership {
     /// Returns a leadership that is always held: for tests and for runs without election.
     #[must_use]
     pub fn always_held() -> Self {
-        let (sender, claim) = watch::channel(Claim::Always);
-        Self { claim, _constant: Some(Arc::new(sender)) }
+        let sender = latest::Sender::new(Claim::Always);
+        Self { claim: sender.subscribe(), _constant: Some(Arc::new(sender)) }
     }
 
-    pub(super) fn elected() -> (watch::Sender<Claim>, Self) {
-        let (sender, claim) = watch::channel(Claim::NotHeld);
+    pub(super) fn elected() -> (latest::Sender<Claim>, Self) {
+        let sender = latest::Sender::new(Claim::NotHeld);
+        let claim = sender.subscribe();
         (sender, Self { claim, _constant: None })
     }
 
     /// Returns whether acting is safe now. Ask again before each effect that others could repeat.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        match *self.claim.borrow() {
+        match self.claim.get() {
             Claim::NotHeld => false,
             Claim::HeldUntil(until) => Instant::now() < until,
             Claim::Always => true,

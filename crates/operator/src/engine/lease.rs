@@ -15,14 +15,12 @@ use kube::{Api, Client, api::PostParams};
 use machinist_core::lease::{
     LeaseDecision, LeaseNow, LeaseRecord, LeaseTimings, ObservedLease, decide, released,
 };
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep_until, timeout_at},
-};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     env::Env,
+    latest,
     leadership::{Claim, Leadership},
 };
 use crate::metrics::Metrics;
@@ -64,7 +62,7 @@ pub struct Election {
     voter: Voter,
     metrics: Metrics,
     candidacies: Vec<Candidacy>,
-    claim: watch::Sender<Claim>,
+    claim: latest::Sender<Claim>,
 }
 
 /// Who we are, and where.

@@ -12,10 +12,11 @@ use std::{
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use self::contents::{Contents, Source};
 pub(super) use self::contents::{Doubt, version_of};
+use super::latest;
 
 mod contents;
 
@@ -107,7 +108,7 @@ struct Shared<K> {
     prune: Box<dyn Fn(&mut K) + Send + Sync>,
     contents: RwLock<Contents<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
-    synced: watch::Sender<bool>,
+    synced: latest::Sender<bool>,
     /// Wakes the watch when an object's existence must be checked.
     doubts: Notify,
 }
@@ -154,7 +155,7 @@ impl<K: Resource> StoreBuilder<K> {
                 prune: self.prune,
                 contents: RwLock::new(Contents::new(self.indexes)),
                 listeners: RwLock::default(),
-                synced: watch::Sender::new(false),
+                synced: latest::Sender::new(false),
                 doubts: Notify::new(),
             }),
         }
@@ -221,13 +222,14 @@ impl<K: Resource> Store<K> {
     /// Returns whether the first list is complete. Before that, an absent object may exist.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        *self.shared.synced.borrow()
+        self.shared.synced.get()
     }
 
     /// Waits until the first list is complete.
     pub async fn synced(&self) {
         // The sender lives in the store itself, so waiting cannot fail.
-        self.shared.synced.subscribe().wait_for(|synced| *synced).await.ok();
+        let mut synced = self.shared.synced.subscribe();
+        while !synced.get() && synced.changed().await.is_ok() {}
     }
 
     /// Takes in the object that the API server returned for one of our own writes, if it is news.
@@ -289,7 +291,9 @@ impl<K: Resource> Store<K> {
     }
 
     pub(super) fn mark_synced(&self) {
-        self.shared.synced.send_if_modified(|synced| !std::mem::replace(synced, true));
+        if !self.shared.synced.get() {
+            self.shared.synced.send_replace(true);
+        }
     }
 
     /// Waits for an object whose existence must be checked with the API server.

@@ -170,7 +170,8 @@ async fn replace(
 }
 
 /// Deletes the Node of this uid and no other (S26).
-async fn delete_node(context: &Context, name: &str, uid: &str) -> anyhow::Result<()> {
+/// Deletes a Node unless it is another one of that name by now.
+pub async fn delete_node(context: &Context, name: &str, uid: &str) -> anyhow::Result<()> {
     let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: None };
     let parameters = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
     match Api::<Node>::all(context.client.clone()).delete(name, &parameters).await {

@@ -214,8 +214,8 @@ async fn confirm(
 
 fn candidate_nodes(stores: &Stores, machine: &Machine) -> Vec<Arc<Node>> {
     let mut nodes = Vec::new();
-    if let Some(provider_id) = machine.spec.provider_id.as_deref() {
-        nodes.extend(stores.nodes.by_index(index::NODE_BY_PROVIDER_ID, provider_id));
+    for instance in index::instance_of_machine(machine) {
+        nodes.extend(stores.nodes.by_index(index::NODE_BY_INSTANCE, &instance));
     }
     for address in machine.status.iter().flat_map(|status| &status.addresses) {
         if address.type_ == "InternalIP" {

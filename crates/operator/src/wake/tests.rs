@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Connects fresh queues, so that only what happens from now on is in them.
-fn connected(stores: &Stores) -> Queues {
+fn connected(stores: &Arc<Stores>) -> Queues {
     let queue = |name: &str| Queue::new(name, &env(), &Metrics::new());
     let queues = Queues {
         machines: queue("machines"),

@@ -1,6 +1,7 @@
 //! A Machine that goes.
 
 use super::*;
+use crate::machine::observed::provider_status;
 
 #[test]
 fn nothing_is_terminated_before_the_drain_is_done() {
@@ -48,6 +49,21 @@ fn every_live_instance_of_the_uid_goes_before_the_finalizer() {
         [Action::Terminate { id: InstanceId("i-2".into()) }],
         "a terminated first element hides nothing (D6)"
     );
+}
+
+#[test]
+fn an_instance_whose_launch_was_never_answered_is_drained_before_it_goes() {
+    let mut lost = recorded("running");
+    lost["status"]["providerStatus"]["instanceId"] = serde_json::Value::Null;
+    lost["spec"]["providerID"] = serde_json::Value::Null;
+    let machine = deleting(lost);
+    assert!(condition::is_true(&machine.status.as_ref().unwrap().conditions, "Drained"));
+    let decision = decided(&machine, vec![instance(InstanceState::Running)]);
+    assert!(decision.actions.is_empty(), "{:?}", decision.actions);
+    assert!(!condition::is_true(&decision.status.conditions, "Drained"), "drained anew");
+    let mut found = machine.clone();
+    found.status = Some(decision.status);
+    assert_eq!(provider_status(&found).instance_id.as_deref(), Some("i-1"));
 }
 
 #[test]

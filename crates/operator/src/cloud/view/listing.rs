@@ -40,7 +40,7 @@ impl CloudView {
             if snapshot.listed_at.is_some_and(|at| at >= since) {
                 return Ok(snapshot);
             }
-            let attempt = attempts.borrow_and_update().clone();
+            let attempt = attempts.get_and_see();
             if let (Some(begun_at), Some(failure)) = (attempt.begun_at, attempt.failure)
                 && begun_at >= since
             {

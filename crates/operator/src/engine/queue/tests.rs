@@ -215,12 +215,12 @@ async fn nothing_runs_while_leadership_is_not_held() {
     });
     let script = async {
         world.env.sleep(Duration::from_secs(100)).await;
-        claim.send(Claim::HeldUntil(world.env.instant() + Duration::from_secs(25))).unwrap();
+        claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(25)));
         // Nobody takes it back: the time alone must end it, as after a long pause of the process.
         world.env.sleep(Duration::from_secs(100)).await;
-        claim.send(Claim::HeldUntil(world.env.instant() + Duration::from_secs(5))).unwrap();
+        claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(5)));
         world.env.sleep(Duration::from_secs(1)).await;
-        claim.send(Claim::NotHeld).unwrap();
+        claim.send_replace(Claim::NotHeld);
         world.env.sleep(Duration::from_secs(100)).await;
         stopping.cancel();
     };
