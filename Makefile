@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test lint audit bench crds tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench crds tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,14 @@ up: ## Start a whole cluster on this machine (ARGS="..." go to `machinist up`); 
 
 test: ## Lint, then run every test; prints the minutes of each stage
 	@scripts/test.sh
+
+sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go to `machinist-sim check`)
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh scripts/sim.sh $(ARGS)
+
+mutants: ## Put 20 known bugs into a scratch copy, one at a time, and see the simulator catch each
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh scripts/mutants.sh $(ARGS)
 
 lint: ## Check formatting, clippy, the layers of the crates, and cargo-deny's bans, licenses and sources
 	@scripts/setup.sh c rust deny

@@ -55,5 +55,6 @@ export MACHINIST_VENV="$venv"
 export MACHINIST_BIN="$target/debug/machinist"
 export MACHINIST_OPERATOR="$target/debug/machinist-operator"
 stage "unit and integration tests" cargo test --locked --workspace
+stage "simulation" scripts/sim.sh
 stage "boto3" crates/testbed/tests/boto3/run.sh "$target/debug/examples/cloud" "$venv"
 stage "no process left behind" scripts/leftovers.sh $$

@@ -1,0 +1,28 @@
+//! How does the whole system behave when everything that can fail fails, on one thread and in virtual time?
+//!
+//! `api_server` is the cluster's API in memory, under the real `kube::Client`; `cloud` is the testbed's
+//! pure model of EC2 behind the operator's provider; `process` runs the operator's own code; `actors` are
+//! everybody else. `world` puts them together from a plan that `swarm` draws from a seed, `faults` makes
+//! things go wrong, `invariants` says what must hold all the same, and `trace` tells what happened.
+
+pub mod actors;
+pub mod api_server;
+pub mod campaign;
+pub mod chance;
+pub mod clock;
+pub mod cloud;
+pub mod effects;
+pub mod exhaustive;
+pub mod faults;
+pub mod hub;
+pub mod invariants;
+pub mod process;
+pub mod recording;
+pub mod report;
+pub mod script;
+pub mod swarm;
+pub mod tally;
+pub mod template;
+pub mod trace;
+pub mod weather;
+pub mod world;

@@ -1,0 +1,246 @@
+//! Which cluster does a script begin with? Pools, Machines, applications, operators and how fast
+//! everything is.
+
+use std::collections::BTreeMap;
+
+use machinist_api::names::label;
+use machinist_testbed::cloud::model::WorldIds;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::values::Span;
+use crate::{
+    actors::{App, KubeletSettings},
+    invariants::Allowance,
+    swarm::Plan,
+    template::Pool,
+    world::Extras,
+};
+
+/// The cluster, and how long things take in it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Cluster {
+    pub seed: u64,
+    pub pools: Vec<PoolSpec>,
+    /// Machines that no pool keeps.
+    pub machines: Vec<MachineSpec>,
+    pub apps: Vec<AppSpec>,
+    /// How many operators there are: `a`, `b`, `c`.
+    pub processes: usize,
+    /// How long a boot takes until the Node is there, from and to.
+    pub boot_seconds: (u64, u64),
+    /// Whether Nodes of gone instances are removed by the cluster itself.
+    pub removes_nodes: bool,
+    /// Whether names of Nodes go round a few.
+    pub reuses_names: bool,
+    /// The longest ordinary travel time of a request.
+    pub api_latency_millis: u64,
+    pub cloud_latency_millis: u64,
+    /// How long after a launch the cloud may not show the instance, as the operator is told.
+    pub launch_visibility: Span,
+    /// Whether the operator hears of changes through a queue.
+    pub notices: bool,
+    /// How long a restart of an operator takes, from and to.
+    pub restart_seconds: (u64, u64),
+    /// Flags of the operator beyond the usual.
+    pub flags: Vec<String>,
+    /// How far the operator's view of the cluster may be behind before promises count it as
+    /// broken. Only a script that blinds the operator while people act needs more than the usual.
+    pub view_lag: Span,
+    /// From which age on orphans may be terminated; never without it.
+    pub orphan_age: Option<Span>,
+    /// Whether the timeline tells of every request.
+    pub tells_requests: bool,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        let plan = Plan::calm(1);
+        Self {
+            seed: 1,
+            pools: Vec::new(),
+            machines: Vec::new(),
+            apps: Vec::new(),
+            processes: plan.processes,
+            // All alike, so that pods find all Nodes of a new pool at once and spread over them.
+            boot_seconds: (30, 30),
+            removes_nodes: plan.kubelets.removes_nodes,
+            reuses_names: plan.kubelets.reuses_names,
+            api_latency_millis: plan.api_latency_max,
+            cloud_latency_millis: 10,
+            launch_visibility: Span(plan.launch_visibility),
+            notices: plan.notices,
+            restart_seconds: plan.restart_seconds,
+            flags: Vec::new(),
+            view_lag: Span::seconds(10),
+            orphan_age: None,
+            tells_requests: false,
+        }
+    }
+}
+
+/// A MachineSet.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PoolSpec {
+    pub name: String,
+    pub replicas: usize,
+    pub spot: bool,
+    pub zone: usize,
+    /// Whether its Machines are of the control plane.
+    pub control_plane: bool,
+    pub pre_drain_hook: bool,
+    pub pre_terminate_hook: bool,
+    pub annotations: BTreeMap<String, String>,
+    /// Anything else, merged into the object.
+    pub merge: Value,
+}
+
+/// A Machine without a pool.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct MachineSpec {
+    pub name: String,
+    pub control_plane: bool,
+    pub pre_drain_hook: bool,
+    pub pre_terminate_hook: bool,
+    pub annotations: BTreeMap<String, String>,
+    pub merge: Value,
+}
+
+/// An application: pods that are kept at a number, or one on each Node.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppSpec {
+    pub name: String,
+    #[serde(default = "one")]
+    pub replicas: usize,
+    /// How many its disruption budget lets be away; none means without a budget.
+    #[serde(default)]
+    pub most_away: Option<i64>,
+    #[serde(default = "thirty")]
+    pub grace_seconds: u64,
+    /// Whether its pods belong to a DaemonSet.
+    #[serde(default)]
+    pub daemon: bool,
+}
+
+const fn one() -> usize {
+    1
+}
+
+const fn thirty() -> u64 {
+    30
+}
+
+impl Cluster {
+    /// The plan of the world. Pools and Machines are made by the script itself.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        Plan {
+            apps: self.apps.iter().map(AppSpec::app).collect(),
+            processes: self.processes,
+            kubelets: KubeletSettings {
+                boot_seconds: self.boot_seconds,
+                removes_nodes: self.removes_nodes,
+                reuses_names: self.reuses_names,
+            },
+            api_latency_max: self.api_latency_millis,
+            cloud_latency_max: self.cloud_latency_millis,
+            launch_visibility: self.launch_visibility.0,
+            notices: self.notices,
+            restart_seconds: self.restart_seconds,
+            tells_requests: self.tells_requests,
+            ..Plan::calm(self.seed)
+        }
+    }
+
+    #[must_use]
+    pub fn extras(&self) -> Extras {
+        let allowance = Allowance {
+            view_lag: Some(self.view_lag.0),
+            orphan_age: self.orphan_age.map(|age| age.0),
+            ..Allowance::default()
+        };
+        Extras { flags: self.flags.clone(), allowance: Some(allowance) }
+    }
+
+    /// What is there from the beginning, by kind.
+    #[must_use]
+    pub fn objects(&self, world: &WorldIds) -> Vec<(&'static str, Value)> {
+        let pools = self.pools.iter().map(|pool| ("machinesets", pool.object(world)));
+        let machines = self.machines.iter().map(|machine| ("machines", machine.object(world)));
+        pools.chain(machines).collect()
+    }
+}
+
+impl PoolSpec {
+    #[must_use]
+    pub fn object(&self, world: &WorldIds) -> Value {
+        let pool = Pool {
+            spot: self.spot,
+            zone: self.zone,
+            pre_drain_hook: self.pre_drain_hook,
+            pre_terminate_hook: self.pre_terminate_hook,
+            ..Pool::new(&self.name, self.replicas)
+        };
+        let mut object = pool.object(world);
+        let more = json!({ "metadata": { "annotations": self.annotations } });
+        json_patch::merge(&mut object, &more);
+        if self.control_plane {
+            let more = json!({ "spec": { "template": control_plane() } });
+            json_patch::merge(&mut object, &more);
+        }
+        merge(&mut object, &self.merge);
+        object
+    }
+}
+
+impl MachineSpec {
+    #[must_use]
+    pub fn object(&self, world: &WorldIds) -> Value {
+        let pool = Pool {
+            pre_drain_hook: self.pre_drain_hook,
+            pre_terminate_hook: self.pre_terminate_hook,
+            ..Pool::new("single", 0)
+        };
+        let mut object = pool.single_machine(world, &self.name);
+        let more = json!({ "metadata": { "annotations": self.annotations } });
+        json_patch::merge(&mut object, &more);
+        if self.control_plane {
+            json_patch::merge(&mut object, &control_plane());
+        }
+        merge(&mut object, &self.merge);
+        object
+    }
+}
+
+impl AppSpec {
+    fn app(&self) -> App {
+        App {
+            name: self.name.clone(),
+            replicas: self.replicas,
+            max_unavailable: self.most_away,
+            grace_seconds: self.grace_seconds,
+            is_daemon: self.daemon,
+        }
+    }
+}
+
+/// What makes a Machine one of the control plane, and its Node as well.
+fn control_plane() -> Value {
+    json!({
+        "metadata": { "labels": { label::MACHINE_ROLE: "master", label::MACHINE_TYPE: "master" } },
+        "spec": { "metadata": { "labels": {
+            label::NODE_MASTER: "",
+            label::NODE_CONTROL_PLANE: "",
+        } } },
+    })
+}
+
+fn merge(object: &mut Value, more: &Value) {
+    if !more.is_null() {
+        json_patch::merge(object, more);
+    }
+}

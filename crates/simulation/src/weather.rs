@@ -1,0 +1,28 @@
+//! What disturbs the world's actors right now?
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{actors::Disturbance, faults::FaultKind};
+
+/// Set by whoever injects faults, read by the actors.
+#[derive(Debug, Default)]
+pub struct Weather {
+    /// None means that guests recover.
+    pub disturbance: Option<Disturbance>,
+    /// How many objects were deleted or marked so: the garbage collector's reason to look.
+    pub deletions: u64,
+    /// Faults that the cloud's model draws by itself: counted at each call while they are on.
+    pub standing: Vec<FaultKind>,
+    node_troubles: BTreeMap<String, (FaultKind, Duration)>,
+}
+
+impl Weather {
+    /// Lets the guest of an instance fall ill for a while.
+    pub fn trouble_node(&mut self, instance: &str, kind: FaultKind, lasting: Duration) {
+        self.node_troubles.insert(instance.to_owned(), (kind, lasting));
+    }
+
+    pub fn take_node_trouble(&mut self, instance: &str) -> Option<(FaultKind, Duration)> {
+        self.node_troubles.remove(instance)
+    }
+}

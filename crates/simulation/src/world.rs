@@ -1,0 +1,452 @@
+//! What is a world? An API server, a cloud, operators and everybody else, on one thread and in virtual
+//! time, all from one seed. Nothing sleeps: time that nobody needs is skipped.
+
+use std::{
+    future::pending,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use machinist_core::cloud::InstanceId;
+use machinist_operator::engine::supervisor::{Spawner, Supervisor};
+use machinist_testbed::cloud::model::{
+    ChangedBy, Cloud, CloudConfig, InstanceFacts, InstanceState, WorldIds,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    actors::{self, Actor, GarbageCollector, Kubelets, Scene, User, Workloads},
+    api_server::{ApiServer, Config, Subresource},
+    chance::Chance,
+    clock::Clock,
+    cloud::{SimulatedCloud, SimulatedClouds},
+    effects::NoInterference,
+    faults::{
+        FaultKind,
+        api::{ApiFaults, Outages},
+        storm::{self, Storm, StormyEffects},
+    },
+    hub::Hub,
+    invariants::{self, Allowance, Judge, QuietMark, Violation},
+    process::{self, ProcessParts},
+    swarm::Plan,
+    tally::Tally,
+    template, trace,
+};
+
+/// When every run begins.
+const START: &str = "2026-01-05T09:00:00Z";
+/// How long everything may take to settle once nothing fails: longer than any pause and grace period,
+/// and than the largest jump of a clock.
+const SETTLING_MAX: Duration = Duration::from_secs(4 * 3600);
+/// How long it must then stay as it is.
+const REST_MINUTES: u64 = 10;
+/// How often it may still stir.
+const RESTS_MAX: u32 = 4;
+/// How long a sound instance takes to boot at most.
+const BOOT_MAX: Duration = Duration::from_secs(120);
+/// How often it is asked whether all is settled.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    pub seed: u64,
+    pub violation: Option<Violation>,
+    /// The same for two runs only if everything happened at the same time in the same order.
+    pub fingerprint: u64,
+    /// The timeline up to the violation, where there was one.
+    pub timeline: String,
+    pub tally: Tally,
+    /// How many effects there were.
+    pub effects: u64,
+}
+
+/// What a script asks for beyond a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Extras {
+    /// Flags of the operator beyond the plan's.
+    pub flags: Vec<String>,
+    /// Instead of what the plan's faults make it impossible to see in time.
+    pub allowance: Option<Allowance>,
+}
+
+impl RunReport {
+    /// Of a run that could not be begun.
+    #[must_use]
+    pub fn never_ran(words: String) -> Self {
+        Self {
+            seed: 0,
+            violation: Some(Violation {
+                id: "HOST",
+                subject: String::new(),
+                time: Timestamp::UNIX_EPOCH,
+                words,
+            }),
+            fingerprint: 0,
+            timeline: String::new(),
+            tally: Tally::default(),
+            effects: 0,
+        }
+    }
+}
+
+/// A world that runs.
+pub struct World {
+    pub scene: Scene,
+    pub plan: Plan,
+    pub ids: WorldIds,
+    outages: Arc<Mutex<Outages>>,
+    start: Timestamp,
+}
+
+/// Runs a plan to its quiet end.
+#[must_use]
+pub fn run(plan: &Plan, keep_timeline: bool) -> RunReport {
+    run_script(plan, keep_timeline, async |world: &World| world.run_to_the_end().await)
+}
+
+/// Runs a plan with somebody who drives it; the script's end is the end of the run.
+///
+/// The runtime is made here, so that nothing of one run is left for the next.
+#[must_use]
+pub fn run_script<S>(plan: &Plan, keep_timeline: bool, script: S) -> RunReport
+where
+    S: AsyncFnOnce(&World),
+{
+    run_script_with(plan, &Extras::default(), keep_timeline, script)
+}
+
+/// The same, with more than a plan says.
+#[must_use]
+pub fn run_script_with<S>(plan: &Plan, extras: &Extras, keep_timeline: bool, script: S) -> RunReport
+where
+    S: AsyncFnOnce(&World),
+{
+    let built =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    match built {
+        Ok(runtime) => runtime.block_on(drive(plan, extras, keep_timeline, script)),
+        Err(error) => RunReport::never_ran(format!("no runtime: {error}")),
+    }
+}
+
+async fn drive<S>(plan: &Plan, extras: &Extras, keep_timeline: bool, script: S) -> RunReport
+where
+    S: AsyncFnOnce(&World),
+{
+    let supervisor = Supervisor::new();
+    let world = World::begin(plan, extras, &supervisor.spawner());
+    let hub = Arc::clone(&world.scene.hub);
+    tokio::select! {
+        biased;
+        () = hub.violated.notified() => {}
+        ended = supervisor.run(pending()) => {
+            let words = ended.err().map(|error| format!("{error:#}")).unwrap_or_default();
+            hub.violate("WORLD", "", format!("the world itself ended: {words}"));
+        }
+        () = script(&world) => {}
+    }
+    world.report(keep_timeline)
+}
+
+impl World {
+    fn begin(plan: &Plan, extras: &Extras, spawner: &Spawner) -> Self {
+        let seed = plan.seed;
+        let start: Timestamp = START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+        let clock = Clock::starting_at(start);
+        let allowance = extras.allowance.clone().unwrap_or_else(|| plan.allowance());
+        let hub = Hub::new(clock, Judge::new(allowance), 20_000);
+        let server = api_server(&hub, seed);
+        hub.judge().look_at(&server);
+        let model = Cloud::new(CloudConfig::default(), seed);
+        let ids = model.world().ids().clone();
+        let travel = Chance::stream(seed, "travel");
+        let cloud = SimulatedCloud::new(&hub, model, travel, spawner, plan.cloud_latency_max);
+        let scene = Scene { hub: Arc::clone(&hub), server, cloud };
+        let world = Self { scene, plan: plan.clone(), ids, outages: Arc::default(), start };
+        world.install();
+        world.disturb();
+        spawner.spawn("cloud", world.scene.cloud.clone().keep_time());
+        spawner.spawn("actors", actors::play(world.scene.clone(), world.actors()));
+        for number in 0..plan.processes {
+            let name = ["a", "b", "c"].get(number).copied().unwrap_or("z").to_owned();
+            let parts = ProcessParts {
+                seed,
+                name: name.clone(),
+                flags: plan.flags().into_iter().chain(extras.flags.iter().cloned()).collect(),
+                hub: Arc::clone(&hub),
+                server: world.scene.server.clone(),
+                clouds: SimulatedClouds { cloud: world.scene.cloud.clone() },
+                restart_seconds: plan.restart_seconds,
+            };
+            spawner.spawn(format!("process {name}"), process::keep_running(parts));
+        }
+        world
+    }
+
+    fn actors(&self) -> Vec<Box<dyn Actor>> {
+        let plan = &self.plan;
+        let seed = plan.seed;
+        let user = User::new(self.start, plan.acts.clone(), Chance::stream(seed, "user"));
+        let storm = Storm::new(
+            plan.rates.clone(),
+            Chance::stream(seed, "storm"),
+            Arc::clone(&self.outages),
+            self.storm_ends(),
+            plan.launch_visibility,
+        );
+        let kubelets = Kubelets::new(plan.kubelets.clone(), Chance::stream(seed, "kubelets"));
+        vec![
+            Box::new(user),
+            Box::new(storm),
+            Box::new(kubelets),
+            Box::new(Workloads::new(plan.apps.clone())),
+            Box::new(GarbageCollector::default()),
+        ]
+    }
+
+    /// The namespace, the secrets, and what the plan begins with.
+    fn install(&self) {
+        let scene = &self.scene;
+        let namespace = json!({ "metadata": { "name": template::NAMESPACE } });
+        scene.create("installer", "", "namespaces", namespace);
+        for secret in template::secrets() {
+            scene.create("installer", "", "secrets", secret);
+        }
+        for (plural, object) in self.plan.objects(&self.ids) {
+            scene.create("installer", "machine.openshift.io", plural, object);
+        }
+    }
+
+    fn disturb(&self) {
+        let (plan, scene) = (&self.plan, &self.scene);
+        scene.server.set_faults(ApiFaults {
+            hub: Arc::clone(&scene.hub),
+            chance: Chance::stream(plan.seed, "api faults"),
+            rates: plan.rates.clone(),
+            outages: Arc::clone(&self.outages),
+            latency_max: plan.api_latency_max,
+            until: self.storm_ends(),
+            tells: plan.tells_requests,
+        });
+        let rate = plan.rates.get(&FaultKind::F30).copied().unwrap_or_default();
+        if rate > 0.0 {
+            scene.hub.interfere(StormyEffects {
+                hub: Arc::clone(&scene.hub),
+                chance: Chance::stream(plan.seed, "effects"),
+                rate,
+                until: self.storm_ends(),
+            });
+        }
+    }
+
+    /// What goes wrong for a while on the way to the API server.
+    #[must_use]
+    pub fn outages(&self) -> Arc<Mutex<Outages>> {
+        Arc::clone(&self.outages)
+    }
+
+    fn storm_ends(&self) -> Timestamp {
+        actors::later(self.start, self.plan.storm)
+    }
+
+    /// The storm, the calm after it, and the judgement.
+    pub async fn run_to_the_end(&self) {
+        tokio::time::sleep(self.plan.storm).await;
+        self.calm_down();
+        self.settle_and_rest().await;
+    }
+
+    /// What never boots is given up by the provider; what is merely young is not old enough.
+    fn give_up_what_never_boots(&self) {
+        let scene = &self.scene;
+        // One that has booted before was started, and comes up by itself.
+        let is_stuck =
+            |one: &InstanceFacts| one.state == InstanceState::Pending && one.boot_generation == 0;
+        let facts = scene.cloud.model().snapshot();
+        for stuck in facts.into_iter().filter(is_stuck) {
+            // By the world's clock: the cloud's own may be wrong.
+            let launched = scene.hub.judge().launched_at(&stuck.id);
+            let age = launched.map(|at| scene.hub.clock.now().duration_since(at));
+            if age.is_some_and(|age| age > jiff::SignedDuration::from_mins(1)) {
+                scene.cloud.change(|model, now| {
+                    model.console_terminate(now, &stuck.id, ChangedBy::Provider).err()
+                });
+            }
+        }
+    }
+
+    /// A Node whose instance the provider has forgotten, and which no Machine ever recorded, is left to
+    /// people: to an operator it looks like a Node of another cloud.
+    fn remove_nodes_that_nobody_can_explain(&self) {
+        let scene = &self.scene;
+        let facts = scene.cloud.model().snapshot();
+        let machines = scene.objects("machine.openshift.io", "machines");
+        for node in scene.objects("", "nodes") {
+            let provider_id = node.value().pointer("/spec/providerID").and_then(Value::as_str);
+            let Some(id) = provider_id.and_then(InstanceId::from_provider_id) else { continue };
+            let is_recorded = machines.iter().any(|machine| {
+                let recorded = machine.value().pointer("/status/providerStatus/instanceId");
+                recorded.and_then(Value::as_str) == Some(&id.0)
+            });
+            if !is_recorded && facts.iter().all(|one| one.id != id.0) {
+                scene.delete("user", ("", "nodes"), ("", node.name()), Value::Null);
+            }
+        }
+    }
+
+    /// Ends everything that goes wrong, and repairs what only people can.
+    pub fn calm_down(&self) {
+        let scene = &self.scene;
+        scene.hub.note("", "quiet: all faults end");
+        *crate::hub::lock(&self.outages) = Outages::default();
+        scene.hub.interfere(NoInterference);
+        {
+            let mut weather = scene.hub.weather();
+            weather.disturbance = None;
+            weather.standing.clear();
+        }
+        scene.cloud.disturb_notices(Duration::ZERO, 0.0, 0.0);
+        scene.cloud.change(|model, _| model.clear_faults());
+        for incarnation in scene.hub.with_processes(|all| all.living()) {
+            incarnation.pause(Duration::ZERO);
+            let behind = scene.hub.clock.now().duration_since(incarnation.now());
+            incarnation.jump_clock(behind);
+        }
+        for machine in scene.objects("machine.openshift.io", "machines") {
+            if machine.value().pointer("/spec/lifecycleHooks").is_some() {
+                let body = json!({ "spec": { "lifecycleHooks": null } });
+                let kind = ("machine.openshift.io", "machines");
+                let at = (template::NAMESPACE, machine.name());
+                scene.patch("user", Subresource::None, kind, at, body);
+            }
+        }
+        // Nobody keeps a budget that lets no pod go while all wait for it.
+        for budget in scene.objects("policy", "poddisruptionbudgets") {
+            let kind = ("policy", "poddisruptionbudgets");
+            scene.delete("user", kind, (budget.namespace(), budget.name()), Value::Null);
+        }
+        self.remove_nodes_that_nobody_can_explain();
+        // What a watch has lost, a list brings back.
+        storm::expire_history(scene);
+        scene.hub.changed.notify_one();
+    }
+
+    /// Waits until all is as wanted, then watches that it stays so. What was only about to happen when
+    /// it first looked settled may happen; what never comes to rest is a broken promise.
+    pub async fn settle_and_rest(&self) {
+        let hub = &self.scene.hub;
+        let mut broken = Vec::new();
+        tokio::time::sleep(BOOT_MAX).await;
+        self.give_up_what_never_boots();
+        for _ in 0..RESTS_MAX {
+            if !self.wait_until_settled(SETTLING_MAX).await {
+                for (id, subject, words) in self.unsettled().into_iter().take(3) {
+                    let words = format!("not settled after {SETTLING_MAX:?}: {words}");
+                    hub.violate(id, &subject, words);
+                }
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let mark = QuietMark::now(&hub.judge());
+            tokio::time::sleep(Duration::from_secs(REST_MINUTES * 60)).await;
+            let stirred = mark.stirred(&hub.judge(), REST_MINUTES, self.plan.processes as u64);
+            broken = self.unsettled();
+            broken.extend(stirred.into_iter().map(|(id, words)| (id, String::new(), words)));
+            if broken.is_empty() {
+                return;
+            }
+        }
+        for (id, subject, words) in broken {
+            hub.violate(id, &subject, format!("does not come to rest: {words}"));
+        }
+    }
+
+    /// Whether everything was as wanted in time.
+    pub async fn wait_until_settled(&self, limit: Duration) -> bool {
+        let deadline = tokio::time::Instant::now() + limit;
+        loop {
+            if self.unsettled().is_empty() {
+                return true;
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether a condition came true in time; asked every second.
+    pub async fn wait_until(&self, limit: Duration, holds: impl Fn(&Self) -> bool) -> bool {
+        let deadline = tokio::time::Instant::now() + limit;
+        while !holds(self) {
+            if tokio::time::Instant::now() >= deadline {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        true
+    }
+
+    fn unsettled(&self) -> Vec<(&'static str, String, String)> {
+        let facts = self.scene.cloud.model().snapshot();
+        invariants::unsettled(&self.scene.server, &facts)
+    }
+
+    fn report(&self, keep_timeline: bool) -> RunReport {
+        let hub = &self.scene.hub;
+        let violation = hub.judge().verdict().cloned();
+        let timeline = match &violation {
+            Some(violation) if !keep_timeline => {
+                let only = Some(violation.subject.as_str()).filter(|it| !it.is_empty());
+                hub.trace().render(only)
+            }
+            _ if keep_timeline => hub.trace().render(None),
+            _ => String::new(),
+        };
+        let mut tally = hub.tally().clone();
+        let elapsed = hub.clock.elapsed().as_secs_f64();
+        tally.simulated_seconds = elapsed;
+        tally.process_starts = u64::from(hub.with_processes(|all| all.starts()));
+        // Close enough: how many there are at the end.
+        tally.machine_seconds = elapsed * hub.judge().machines() as f64;
+        RunReport {
+            seed: self.plan.seed,
+            violation,
+            fingerprint: hub.trace().fingerprint(),
+            timeline,
+            tally,
+            effects: hub.effects(),
+        }
+    }
+}
+
+fn api_server(hub: &Arc<Hub>, seed: u64) -> ApiServer {
+    let clock = hub.clock;
+    let mut chance = Chance::stream(seed, "api server");
+    let config = Config::default();
+    let now = Arc::new(move || clock.now());
+    let server = ApiServer::new(&config, now, Box::new(move || chance.number()));
+    let observed = Arc::clone(hub);
+    server.observe(move |commit| {
+        if let Some((subject, words)) = trace::describe(commit) {
+            observed.trace().note(commit.time, &subject, &words);
+        }
+        let is_over = commit.after.as_ref().is_none_or(|object| object.is_being_deleted());
+        if is_over {
+            observed.weather().deletions += 1;
+        }
+        observed.judge().committed(commit);
+        observed.publish_violations();
+        if matches!(commit.kind.kind.plural, "nodes" | "pods" | "machines" | "machinesets")
+            && (commit.subresource != Subresource::Status
+                || commit.kind.kind.plural == "nodes"
+                || commit.kind.kind.plural == "pods")
+        {
+            observed.changed.notify_one();
+        }
+    });
+    server
+}
