@@ -17,7 +17,7 @@ layer() {
 cargo fmt --all --check
 
 # The simulator brings its own cloud, which keeps its optimised build short.
-layer simulation 'aws-.*|machinist-cli'
+layer simulation 'aws-(config|sdk|smithy).*|machinist-cli'
 clients='kube-client|kube-runtime|hyper|reqwest'
 ambient='tokio|async-trait|tracing|rand|rand_.*|getrandom'
 layer api "$clients|$ambient|machinist-(core|providers|operator|cli|testbed)"
