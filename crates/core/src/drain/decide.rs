@@ -176,6 +176,8 @@ fn drain(
                 actions.push(action);
                 // Until it is known to go now, it is said to be blocked as before.
                 blockers.extend(refused);
+                // A pod that came and went while the watch was blind tells nobody that it is gone.
+                recheck = earliest(recheck, now.checked_add(LONG_RECHECK).unwrap_or(now));
             }
             Progress::Terminating { until } => {
                 leaving += 1;
