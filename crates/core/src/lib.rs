@@ -22,6 +22,7 @@ pub mod nodelink;
 pub mod operator_status;
 pub mod pacing;
 pub mod pause;
+pub mod promises;
 pub mod providerspec;
 pub mod selector;
 pub mod sweep;

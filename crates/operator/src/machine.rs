@@ -16,6 +16,7 @@ use std::time::Duration;
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
     machine::{CloudKnowledge, decide, observed::LaunchParameters},
+    promises,
 };
 
 pub use self::memory::Memory;
@@ -41,6 +42,10 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     let check = validate::launch_check(context, &observation).await;
     let now = context.env.now();
     let observed = observation.observed(check.as_ref().map(|check| check.verdict.clone()));
+    for promise in memory.newly_broken(&key, promises::broken(&observed)) {
+        tracing::error!(machine = %key, promise, "a promise is broken");
+        context.metrics.count_invariant_violation(promise);
+    }
     let decision = decide(&observed, &context.policy, now);
     let retry = retryable_failure(&observed.cloud, observed.launch_check.as_ref());
 
