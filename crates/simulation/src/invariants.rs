@@ -24,7 +24,7 @@ pub use self::{
     cloud::CloudCall,
     cluster::is_operator,
     liveness::{QuietMark, unsettled},
-    table::{CHECKED, PENDING},
+    table::{CHECKED, ELSEWHERE, PENDING},
 };
 use crate::api_server::ApiServer;
 

@@ -13,6 +13,7 @@ use machinist_simulation::{
     campaign::{Campaign, undetermined},
     exhaustive::{self, Reference},
     faults::Level,
+    invariants::{CHECKED, ELSEWHERE, PENDING},
     recording::{Disturbance, Recipe, Recording},
     report::Summary,
     swarm::Plan,
@@ -84,6 +85,8 @@ enum Command {
         #[arg(long)]
         keep_going: bool,
     },
+    /// Lists the promises: what is checked here, what elsewhere, and what waits for its subject.
+    Promises,
     /// Everything with fixed seeds: regressions, the exhaustive mode, a swarm, determinism.
     Check {
         #[arg(long, default_value = "crates/simulation/scenarios")]
@@ -134,6 +137,15 @@ fn dispatch(args: &Args) -> anyhow::Result<bool> {
         }
         Command::Replay { file } => replay(file),
         Command::Exhaustive { scripts, keep_going } => exhaustive(args, scripts, *keep_going),
+        Command::Promises => {
+            let tables = [("checked", CHECKED), ("elsewhere", ELSEWHERE), ("pending", PENDING)];
+            for (state, promises) in tables {
+                for (id, words) in promises {
+                    println!("{id:<6} {state:<10} {words}");
+                }
+            }
+            Ok(true)
+        }
         Command::Check { scenarios, stormy } => check(args, scenarios, *stormy),
     }
 }
