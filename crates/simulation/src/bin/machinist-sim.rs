@@ -30,7 +30,7 @@ struct Args {
     #[arg(long, global = true, default_value_t = 2)]
     threads: usize,
     /// Where recordings of failed runs are written, for `replay`.
-    #[arg(long, global = true, default_value = "target/simulation")]
+    #[arg(long, global = true, default_value = "target/simulation-failures")]
     recordings: PathBuf,
     #[command(subcommand)]
     command: Command,
