@@ -158,8 +158,8 @@ impl CloudView {
         }
     }
 
-    /// When the cloud is asked next, if there is anything to ask; never later than `now` because of
-    /// the time that this takes, or nothing would ever be due.
+    /// When the cloud is asked next, if there is anything to ask. `now` is the caller's: a clock read
+    /// here would be later than the caller's, and a question never due.
     fn next_call(&self, now: Instant) -> Option<Instant> {
         let first_look = self.shared.timings.first_look;
         let looks = self.looks();
