@@ -8,11 +8,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{Machine, MachineSet};
+use crate::{Machine, MachineHealthCheck, MachineSet};
 
 /// Every CRD that Machinist installs.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![tidy(Machine::crd()), tidy(MachineSet::crd())]
+    vec![tidy(Machine::crd()), tidy(MachineHealthCheck::crd()), tidy(MachineSet::crd())]
 }
 
 fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

@@ -12,12 +12,16 @@ pub mod provider_status;
 pub mod raw;
 
 mod machine;
+mod machine_health_check;
 mod machineset;
 
 pub use condition::{Condition, ConditionSeverity, ConditionStatus};
 pub use machine::{
     AuthoritativeApi, LastOperation, LifecycleHook, LifecycleHooks, Machine, MachineAddress,
     MachineObjectMeta, MachineSpec, MachineStatus, NodeReference, ProviderSpec,
+};
+pub use machine_health_check::{
+    MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus, UnhealthyCondition,
 };
 pub use machineset::{MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate};
 pub use raw::RawObject;

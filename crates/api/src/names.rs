@@ -61,6 +61,20 @@ pub mod annotation {
     pub const MAX_DISRUPTED: &str = "machinist.dev/max-disrupted";
     /// On a Machine or its pool: until this time our own choices need no permit of the gate.
     pub const APPROVED_UNTIL: &str = "machinist.dev/approved-until";
+    /// On a MachineHealthCheck: presence, with any value, stops it.
+    pub const PAUSED: &str = "cluster.x-k8s.io/paused";
+    /// On a MachineHealthCheck: who repairs its machines.
+    pub const REMEDIATION_STRATEGY: &str = "machine.openshift.io/remediation-strategy";
+    /// The one strategy there is: the machine is marked, and the bare-metal operator repairs it.
+    pub const REMEDIATION_STRATEGY_EXTERNAL_BAREMETAL: &str = "external-baremetal";
+    /// On a Machine: the bare-metal operator is to repair it.
+    pub const EXTERNAL_REMEDIATION: &str = "host.metal3.io/external-remediation";
+    /// On a request for remediation: which template it was made from.
+    pub const CLONED_FROM_NAME: &str = "machine.openshift.io/cloned-from-name";
+    pub const CLONED_FROM_GROUP_KIND: &str = "machine.openshift.io/cloned-from-groupkind";
+    /// On a Machine: the uid of the one signing request through which it may become a Node. Stored
+    /// before that request is approved.
+    pub const CLIENT_CERTIFICATE_REQUEST: &str = "machinist.dev/client-certificate-request";
     /// On a Node: the machine configuration that it runs, and the one that it is to run.
     pub const CURRENT_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
     pub const DESIRED_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";
@@ -88,6 +102,14 @@ pub mod condition_type {
     pub const LOAD_BALANCERS_ATTACHED: &str = "LoadBalancersAttached";
     pub const PAUSED: &str = "Paused";
     pub const TERMINABLE: &str = "Terminable";
+    /// On a MachineHealthCheck: False while nothing may be remediated.
+    pub const REMEDIATION_ALLOWED: &str = "RemediationAllowed";
+    /// On a MachineHealthCheck: False while its template cannot be used.
+    pub const EXTERNAL_TEMPLATE_AVAILABLE: &str = "ExternalRemediationTemplateAvailable";
+    /// On a MachineHealthCheck: False while requests cannot be made from its template.
+    pub const EXTERNAL_REQUEST_AVAILABLE: &str = "ExternalRemediationRequestAvailable";
+    /// On a Node: True when the provider takes the instance back.
+    pub const NODE_TERMINATING: &str = "Terminating";
     /// On a MachineSet: False with the reason when it cannot create or delete Machines (D24).
     pub const SCALING: &str = "Scaling";
     /// Inside AWSMachineProviderStatus, in `meta/v1` shape.
@@ -106,6 +128,10 @@ pub mod reason {
     pub const AUTHORITATIVE_API_MACHINE_API: &str = "AuthoritativeAPIMachineAPI";
     pub const MACHINE_CREATION_SUCCEEDED: &str = "MachineCreationSucceeded";
     pub const MACHINE_CREATION_FAILED: &str = "MachineCreationFailed";
+    /// Too many machines of a MachineHealthCheck are unhealthy to remediate any.
+    pub const TOO_MANY_UNHEALTHY: &str = "TooManyUnhealthy";
+    pub const EXTERNAL_TEMPLATE_NOT_FOUND: &str = "ExternalRemediationTemplateNotFound";
+    pub const EXTERNAL_REQUEST_CREATION_FAILED: &str = "ExternalRemediationRequestCreationFailed";
     /// The object itself is wrong; the message names the field.
     pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
     pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
@@ -172,8 +198,33 @@ pub mod event {
     pub const INSTANCE_HEALTHY: &str = "InstanceHealthy";
     pub const ATTACHED: &str = "LoadBalancersAttached";
     pub const FAILED_ATTACH: &str = "FailedAttach";
+    /// On a Machine: a condition of its Node is bad and has not lasted long enough yet.
+    pub const DETECTED_UNHEALTHY: &str = "DetectedUnhealthy";
+    /// On a MachineHealthCheck: too many machines are unhealthy to remediate any.
+    pub const REMEDIATION_RESTRICTED: &str = "RemediationRestricted";
+    pub const EXTERNAL_ANNOTATION_ADDED: &str = "ExternalAnnotationAdded";
+    pub const EXTERNAL_ANNOTATION_FAILED: &str = "ExternalAnnotationFailed";
+    /// On a Machine: it is unhealthy, but nothing would make another.
+    pub const SKIPPED_NO_CONTROLLER: &str = "SkippedNoController";
+    pub const MACHINE_DELETED: &str = "MachineDeleted";
+    pub const MACHINE_DELETION_FAILED: &str = "MachineDeletionFailed";
+    /// On a signing request: it is not approved, and the message says why.
+    pub const REQUEST_NOT_APPROVED: &str = "NodeCSRNotApproved";
     /// The provider will take a spot instance back.
     pub const SPOT_NOTICE: &str = "SpotInterruptionNotice";
+}
+
+/// Node certificates.
+pub mod certificate {
+    pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+    pub const SERVING_SIGNER: &str = "kubernetes.io/kubelet-serving";
+    /// What a node is called as a user: this, then its name.
+    pub const NODE_USER_PREFIX: &str = "system:node:";
+    pub const NODES_GROUP: &str = "system:nodes";
+    pub const AUTHENTICATED_GROUP: &str = "system:authenticated";
+    /// The reason and the beginning of the message of an approval.
+    pub const APPROVED_REASON: &str = "NodeCSRApprove";
+    pub const APPROVED_MESSAGE: &str = "This CSR was approved by the Node CSR Approver";
 }
 
 /// Leader-election leases. One process holds them all, so that an old controller and ours never

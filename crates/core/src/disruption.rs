@@ -112,7 +112,7 @@ impl Pool {
 
 /// Whether a machine does its work as far as anybody can tell. Unknown is not healthy here: the
 /// gate would rather hold once too often.
-fn is_healthy(machine: &Machine, node: Option<&Node>) -> bool {
+pub fn is_healthy(machine: &Machine, node: Option<&Node>) -> bool {
     let Some(status) = &machine.status else { return false };
     let is_running = condition::find(&status.conditions, condition_type::INSTANCE_RUNNING)
         .is_none_or(|condition| condition.status == ConditionStatus::True);

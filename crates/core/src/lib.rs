@@ -7,12 +7,14 @@
 //! Each domain is a folder with the same files: `observed.rs` (only what the decision needs),
 //! `decide.rs` (one public `decide`), `tests.rs`.
 
+pub mod approval;
 pub mod cloud;
 pub mod decision;
 pub mod disruption;
 pub mod drain;
 pub mod drift;
 mod entries;
+pub mod health;
 pub mod lease;
 pub mod machine;
 pub mod machineset;

@@ -1,6 +1,6 @@
 //! Does an object of the OpenShift installer come out of our types as it went in?
 
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{Machine, MachineHealthCheck, MachineSet};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -125,6 +125,42 @@ fn machineset_of_an_openshift_cluster_gives_its_machines_the_same_bytes() {
     let set: MachineSet = serde_json::from_str(&text).unwrap();
     let machine = Machine::new("c1-worker-a-1", set.spec.template.spec);
     assert!(serde_json::to_string(&machine).unwrap().contains(PROVIDER_SPEC));
+}
+
+#[test]
+fn machine_health_check_survives_whatever_its_shares_and_durations_are() {
+    for max_unhealthy in [json!("40%"), json!(3), json!("nonsense")] {
+        let check = json!({
+            "apiVersion": "machine.openshift.io/v1beta1",
+            "kind": "MachineHealthCheck",
+            "metadata": { "name": "workers", "namespace": "openshift-machine-api" },
+            "spec": {
+                "maxUnhealthy": max_unhealthy,
+                "nodeStartupTimeout": "10m",
+                "remediationTemplate": {
+                    "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta1",
+                    "kind": "Metal3RemediationTemplate",
+                    "name": "reboot"
+                },
+                "selector": { "matchLabels": { "machine.openshift.io/cluster-api-machine-role": "worker" } },
+                "unhealthyConditions": [
+                    { "type": "Ready", "status": "Unknown", "timeout": "300s" },
+                    { "type": "Ready", "status": "False" }
+                ]
+            },
+            "status": {
+                "conditions": [{
+                    "lastTransitionTime": "2026-11-01T10:00:00Z",
+                    "status": "True",
+                    "type": "RemediationAllowed"
+                }],
+                "currentHealthy": 2,
+                "expectedMachines": 3,
+                "remediationsAllowed": 0
+            }
+        });
+        round_trip::<MachineHealthCheck>(&check.to_string());
+    }
 }
 
 #[test]
