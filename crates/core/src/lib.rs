@@ -7,6 +7,7 @@
 //! Each domain is a folder with the same files: `observed.rs` (only what the decision needs),
 //! `decide.rs` (one public `decide`), `tests.rs`.
 
+pub mod admission;
 pub mod approval;
 pub mod cloud;
 pub mod decision;
