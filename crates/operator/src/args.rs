@@ -101,6 +101,29 @@ pub struct Args {
     #[arg(long, default_value_t = 64)]
     pub drain_concurrency: usize,
 
+    /// Approves the certificates that kubelets of this cluster's Machines ask for. Switch it off
+    /// where another approver does: on OpenShift, while its own cluster-machine-approver runs.
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        action = clap::ArgAction::Set
+    )]
+    pub approve_certificates: bool,
+
+    /// Lets machines join with bootstrap tokens as kubeadm makes them, besides the service account
+    /// node-bootstrapper of OpenShift.
+    #[arg(long)]
+    pub approve_bootstrap_tokens: bool,
+
+    /// PEM file of the certificates that sign those of kubelets' servers, by default those of the
+    /// ConfigMap openshift-config-managed/csr-controller-ca. Only for renewals that no Machine
+    /// speaks for.
+    #[arg(long, value_name = "FILE")]
+    pub kubelet_ca_bundle: Option<PathBuf>,
+
     /// Name of this process in the leases; the host's name and the process id by default.
     #[arg(long, value_name = "NAME")]
     pub identity: Option<String>,

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::Client;
-use machinist_api::{Machine, MachineSet, names::event, openshift_config::Infrastructure};
+use machinist_api::{
+    Machine, MachineHealthCheck, MachineSet, names::event, openshift_config::Infrastructure,
+};
 use machinist_core::{
     decision::{Announcement, Severity, Wait},
     machine::Policy,
@@ -33,6 +36,9 @@ pub struct Stores {
     pub pods: Store<Pod>,
     pub budgets: Store<PodDisruptionBudget>,
     pub infrastructures: Store<Infrastructure>,
+    pub health_checks: Store<MachineHealthCheck>,
+    /// The signing requests of certificates.
+    pub requests: Store<CertificateSigningRequest>,
 }
 
 impl Stores {

@@ -1,8 +1,10 @@
 //! `machinist-operator`: watches, calls core, executes, publishes.
 //!
-//! `engine` is what controllers run on; `machine`, `machineset`, `nodelink` and `drain` are the
-//! controllers, all of the same shape; `cloud` is the view of the clouds; `run` puts it together.
+//! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
+//! `health` and `approval` are the controllers, all of the same shape; `cloud` is the view of the
+//! clouds; `run` puts it together.
 
+pub mod approval;
 pub mod args;
 pub mod client;
 pub mod cloud;
@@ -10,6 +12,7 @@ pub mod context;
 pub mod drain;
 pub mod engine;
 mod fleet;
+pub mod health;
 pub mod http;
 pub mod index;
 pub mod logging;

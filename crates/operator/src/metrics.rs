@@ -15,8 +15,8 @@ use prometheus_client::{
 };
 
 use self::{
-    clouds::Clouds, fleet::Fleet, instance_failures::InstanceFailures, process::Process,
-    waiting::Waiting,
+    clouds::Clouds, fleet::Fleet, health::HealthChecks, instance_failures::InstanceFailures,
+    process::Process, waiting::Waiting,
 };
 pub use self::{
     clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
@@ -25,8 +25,10 @@ pub use self::{
 };
 use crate::engine::queue::Outcome;
 
+mod certificates;
 mod clouds;
 mod fleet;
+mod health;
 mod instance_failures;
 mod process;
 mod waiting;
@@ -68,6 +70,8 @@ struct Shared {
     orphans_terminated: Counter,
     invariant_violations: Family<InvariantLabels, Counter>,
     drift: Family<DriftLabels, Counter>,
+    certificates_approved: Family<ApprovalLabels, Counter>,
+    health_checks: HealthChecks,
     instance_failures: InstanceFailures,
     waiting: Waiting,
 }
@@ -126,6 +130,11 @@ struct DriftLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ApprovalLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NoticeLabels {
     result: &'static str,
 }
@@ -181,6 +190,8 @@ impl Metrics {
             orphans_terminated: Counter::default(),
             invariant_violations: Family::default(),
             drift: Family::default(),
+            certificates_approved: Family::default(),
+            health_checks: HealthChecks::default(),
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
         };
@@ -403,6 +414,12 @@ impl Shared {
             "Changes of instances that were made behind the cluster's back",
             self.drift.clone(),
         );
+        registry.register(
+            "machinist_certificates_approved",
+            "Certificates of kubelets that were approved, by what spoke for them",
+            self.certificates_approved.clone(),
+        );
+        self.health_checks.register(&mut registry);
         registry.register_collector(Box::new(self.instance_failures.clone()));
         registry.register_collector(Box::new(self.waiting.clone()));
         registry.register_collector(Box::new(Process));

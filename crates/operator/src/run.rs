@@ -1,14 +1,22 @@
 //! How the parts are put together: stores, watches, clouds, queues, leases. Wiring only; nothing is
 //! decided here.
 
+mod stores;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kube::Client;
-use machinist_core::{lease::LeaseTimings, machine::Policy, sweep};
+use machinist_core::{
+    approval::{Bootstrapper, Policy as ApprovalPolicy},
+    lease::LeaseTimings,
+    machine::Policy,
+    sweep,
+};
 use machinist_providers::service;
 
 use crate::{
+    approval::{self, Approver, kubelets::Kubelets},
     args::Args,
     cloud::{CloudParts, CloudSettings, Clouds, connect::Connect, view::ViewTimings},
     context::{Context, Stores},
@@ -19,13 +27,13 @@ use crate::{
         leadership::Leadership,
         lease::{Election, NamedLease},
         queue::{Outcome, Queue},
-        store::{InvalidObject, ObjectKey, Store},
+        store::{InvalidObject, ObjectKey},
         supervisor::Spawner,
         watch::Watch,
     },
-    fleet,
+    fleet, health,
     http::Readiness,
-    index, machine, machineset,
+    machine, machineset,
     metrics::Metrics,
     nodelink,
     status::StatusPublisher,
@@ -36,6 +44,17 @@ use crate::{
 /// How many MachineSets and Nodes are worked on at once; both only write to the API server.
 const SET_CONCURRENCY: usize = 8;
 const NODE_CONCURRENCY: usize = 16;
+/// One check after another: the second sees what the first has deleted, so that two of them never
+/// take a pool, or the control plane, apart together.
+const CHECK_CONCURRENCY: usize = 1;
+/// How many signing requests are worked on at once; a few of them may wait for a kubelet's answer.
+const REQUEST_CONCURRENCY: usize = 16;
+
+/// What the operator reaches besides the API server. The simulator brings its own.
+pub struct Outside {
+    pub clouds: Arc<dyn Connect>,
+    pub kubelets: Arc<dyn Kubelets>,
+}
 
 /// Runs the operator until it is told to stop, or a part of it fails.
 #[cfg(feature = "aws")]
@@ -43,7 +62,10 @@ pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
     let env = Env::system()?;
     let metrics = Metrics::new();
     let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
-    let connect = Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() });
+    let outside = Outside {
+        clouds: Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() }),
+        kubelets: Arc::new(approval::kubelets::OverTls::default()),
+    };
     let supervisor = crate::engine::supervisor::Supervisor::new();
     let spawner = supervisor.spawner();
     let readiness = Readiness::default();
@@ -54,7 +76,7 @@ pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
         std::fs::write(file, lines)?;
     }
     spawner.spawn("http server", server.run());
-    start(&args, &client, &env, &metrics, &spawner, &readiness, connect)?;
+    start(&args, &client, &env, &metrics, &spawner, &readiness, outside)?;
     supervisor.run(shutdown).await
 }
 
@@ -66,9 +88,10 @@ pub fn start(
     metrics: &Metrics,
     spawner: &Spawner,
     readiness: &Readiness,
-    connect: Arc<dyn Connect>,
+    outside: Outside,
 ) -> anyhow::Result<()> {
-    let stores = Arc::new(stores());
+    let approval_policy = approval_policy(args);
+    let stores = Arc::new(stores::new(&approval_policy));
     let (events, writer) = EventRecorder::new(client, env, metrics, "machinist");
     let queues = Queues {
         machines: Queue::new(machine::NAME, env, metrics),
@@ -76,6 +99,8 @@ pub fn start(
         capacities: Queue::new(machineset::capacity::NAME, env, metrics),
         nodes: Queue::new(nodelink::NAME, env, metrics),
         drains: Queue::new(drain::NAME, env, metrics),
+        health_checks: Queue::new(health::NAME, env, metrics),
+        requests: Queue::new(approval::NAME, env, metrics),
     };
     let draining = Arc::new(drain::Memory::default());
     wake::connect(&stores, &queues, &draining);
@@ -86,7 +111,7 @@ pub fn start(
         env: env.clone(),
         spawner: spawner.clone(),
         metrics: metrics.clone(),
-        connect,
+        connect: outside.clouds,
         settings: cloud_settings(args)?,
         infrastructures: stores.infrastructures.clone(),
         listener: Arc::new(move |news| {
@@ -110,9 +135,15 @@ pub fn start(
 
     spawner.spawn_last("event writer", writer.run(spawner.stopping_last()));
     start_watches(args, client, env, metrics, spawner, &stores, &events);
-    for (name, is_synced) in sync_checks(&stores) {
+    for (name, is_synced) in stores::sync_checks(&stores) {
         readiness.require(name, is_synced);
     }
+    if approves_certificates(args) {
+        let ca_bundle = args.kubelet_ca_bundle.clone();
+        let approver = Approver::new(approval_policy, outside.kubelets, ca_bundle);
+        start_approval(client, spawner, &context, queues.requests.clone(), approver);
+    }
+    start_health(spawner, &context, queues.health_checks.clone());
     start_controllers(args, spawner, &context, queues, draining);
     start_sweep(args, spawner, &context)
 }
@@ -131,28 +162,53 @@ fn start_sweep(args: &Args, spawner: &Spawner, context: &Arc<Context>) -> anyhow
     Ok(())
 }
 
-fn stores() -> Stores {
-    Stores {
-        machines: Store::builder()
-            .index(index::MACHINE_BY_INTERNAL_IP, index::internal_ips_of_machine)
-            .index(index::MACHINE_BY_UID, index::uid_of_machine)
-            .index(index::MACHINE_BY_INSTANCE, index::instance_of_machine)
-            .index(index::MACHINE_BY_NODE, index::node_of_machine)
-            .index(index::MACHINE_BY_OWNER, index::owner_of_machine)
-            .build(),
-        machine_sets: Store::builder().build(),
-        nodes: Store::builder()
-            .prune(index::prune_node)
-            .index(index::NODE_BY_INSTANCE, index::instance_of_node)
-            .index(index::NODE_BY_INTERNAL_IP, index::internal_ips_of_node)
-            .build(),
-        pods: Store::builder()
-            .prune(index::prune_pod)
-            .index(index::POD_BY_NODE, index::node_of_pod)
-            .build(),
-        budgets: Store::builder().build(),
-        infrastructures: Store::builder().build(),
+/// Whether this process approves certificates at all. Another approver of the same cluster, such as
+/// OpenShift's own, is to be asked for here.
+fn approves_certificates(args: &Args) -> bool {
+    args.approve_certificates
+}
+
+fn approval_policy(args: &Args) -> ApprovalPolicy {
+    let mut policy = ApprovalPolicy::default();
+    if args.approve_bootstrap_tokens {
+        policy.bootstrappers.push(Bootstrapper::kubeadm_token());
     }
+    policy
+}
+
+/// Approves certificates. It waits for its own kind besides those that all wait for, so that whoever
+/// may not read signing requests has everything else.
+fn start_approval(
+    client: &Client,
+    spawner: &Spawner,
+    context: &Arc<Context>,
+    queue: Queue<ObjectKey>,
+    approver: Approver,
+) {
+    // Weakly: what listens to a store holds the metrics.
+    let (stores, env) = (Arc::downgrade(&context.stores), context.env.clone());
+    context.metrics.register_pending_requests(move || {
+        stores.upgrade().map(|stores| approval::limits(&stores, env.now())).unwrap_or_default()
+    });
+    let store = &context.stores.requests;
+    let requests = Watch::cluster_wide(client, &context.metrics, store).optional();
+    spawner.spawn("watch of signing requests", requests.run(context.env.clone()));
+    let (of, approver) = (Arc::clone(context), Arc::new(approver));
+    let handler: Handler = Box::new(move |key| {
+        let (context, approver) = (Arc::clone(&of), Arc::clone(&approver));
+        Box::pin(async move { approval::reconcile(&context, &approver, key).await })
+    });
+    start_controller(spawner, context, approval::NAME, queue, REQUEST_CONCURRENCY, handler);
+}
+
+/// Looks after MachineHealthChecks, in a cluster that has the kind.
+fn start_health(spawner: &Spawner, context: &Arc<Context>, queue: Queue<ObjectKey>) {
+    let (of, memory) = (Arc::clone(context), Arc::new(health::Memory::default()));
+    let handler: Handler = Box::new(move |key| {
+        let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+        Box::pin(async move { health::reconcile(&context, &memory, key).await })
+    });
+    start_controller(spawner, context, health::NAME, queue, CHECK_CONCURRENCY, handler);
 }
 
 fn start_watches(
@@ -181,6 +237,11 @@ fn start_watches(
     spawner.spawn("watch of disruption budgets", budgets.run(env.clone()));
     let infrastructures = Watch::cluster_wide(client, metrics, &stores.infrastructures).optional();
     spawner.spawn("watch of infrastructures", infrastructures.run(env.clone()));
+    let reporter = events.clone();
+    let checks = Watch::namespaced(client, metrics, &stores.health_checks, namespace)
+        .optional()
+        .on_invalid(move |object| report_invalid(&reporter, "MachineHealthCheck", object));
+    spawner.spawn("watch of machinehealthchecks", checks.run(env.clone()));
 }
 
 /// An object that cannot be read is told so, on itself, and stops nobody else (Rule 12).
@@ -194,21 +255,6 @@ fn report_invalid(events: &EventRecorder, kind: &str, object: &InvalidObject) {
     };
     let reason = machinist_api::names::event::FAILED_VALIDATE;
     events.record(&target, EventType::Warning, reason, "Validate", &object.error);
-}
-
-type SyncCheck = Box<dyn Fn() -> bool + Send + Sync>;
-
-fn sync_checks(stores: &Stores) -> Vec<(&'static str, SyncCheck)> {
-    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } =
-        Stores::clone(stores);
-    vec![
-        ("machines are listed", Box::new(move || machines.is_synced())),
-        ("machinesets are listed", Box::new(move || machine_sets.is_synced())),
-        ("nodes are listed", Box::new(move || nodes.is_synced())),
-        ("pods are listed", Box::new(move || pods.is_synced())),
-        ("disruption budgets are listed", Box::new(move || budgets.is_synced())),
-        ("infrastructures are listed", Box::new(move || infrastructures.is_synced())),
-    ]
 }
 
 fn start_election(
@@ -250,19 +296,8 @@ fn start_controllers(
     queues: Queues,
     draining: Arc<drain::Memory>,
 ) {
-    let stopping = spawner.stopping();
     let start = |name: &'static str, queue: Queue<ObjectKey>, concurrency, handler: Handler| {
-        let (context, leadership) = (Arc::clone(context), context.leadership.clone());
-        let stopping = stopping.clone();
-        spawner.spawn_graceful(format!("{name} controller"), async move {
-            // Nothing is decided on half a picture (R6).
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => return Ok(()),
-                () = all_synced(&context.stores) => {}
-            }
-            queue.run(leadership, stopping, concurrency, handler).await
-        });
+        start_controller(spawner, context, name, queue, concurrency, handler);
     };
     let (of, memory) = (Arc::clone(context), Arc::new(machine::Memory::default()));
     start(
@@ -316,18 +351,28 @@ fn start_controllers(
     );
 }
 
+fn start_controller(
+    spawner: &Spawner,
+    context: &Arc<Context>,
+    name: &'static str,
+    queue: Queue<ObjectKey>,
+    concurrency: usize,
+    handler: Handler,
+) {
+    let (context, stopping) = (Arc::clone(context), spawner.stopping());
+    spawner.spawn_graceful(format!("{name} controller"), async move {
+        // Nothing is decided on half a picture (R6).
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Ok(()),
+            () = stores::all_synced(&context.stores, name) => {}
+        }
+        queue.run(context.leadership.clone(), stopping, concurrency, handler).await
+    });
+}
+
 type Run = std::pin::Pin<Box<dyn Future<Output = Outcome> + Send>>;
 type Handler = Box<dyn Fn(ObjectKey) -> Run + Send + Sync>;
-
-async fn all_synced(stores: &Stores) {
-    let Stores { machines, machine_sets, nodes, pods, budgets, infrastructures } = stores;
-    machines.synced().await;
-    machine_sets.synced().await;
-    nodes.synced().await;
-    pods.synced().await;
-    budgets.synced().await;
-    infrastructures.synced().await;
-}
 
 fn cloud_settings(args: &Args) -> anyhow::Result<CloudSettings> {
     let ca_bundle_pem = match &args.aws_ca_bundle {
@@ -369,6 +414,18 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+
+    #[test]
+    fn certificates_are_approved_unless_that_is_switched_off() {
+        let of = |flags: &[&str]| {
+            let args = Args::parse_from([&["machinist-operator"], flags].concat());
+            (approves_certificates(&args), approval_policy(&args).bootstrappers.len())
+        };
+        assert_eq!(of(&[]), (true, 1));
+        assert_eq!(of(&["--approve-certificates"]), (true, 1));
+        assert_eq!(of(&["--approve-certificates=false"]), (false, 1));
+        assert_eq!(of(&["--approve-bootstrap-tokens"]), (true, 2));
+    }
 
     #[test]
     fn the_ec2_endpoint_serves_load_balancing_too_unless_that_has_its_own() {

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use machinist_core::machine::Policy;
+use async_trait::async_trait;
+use machinist_core::{approval, cloud::ErrorClass, machine::Policy};
+use machinist_providers::{Provider, ProviderError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cloud::{CloudParts, CloudSettings, Clouds, connect::Connect, real::RealClouds},
+    cloud::{
+        CloudParts, CloudSettings, Clouds,
+        connect::{Connect, ConnectRequest},
+    },
     context::{Context, Stores},
     engine::{
         env::Env,
@@ -28,6 +33,16 @@ pub(crate) const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces
 /// The path of all Secrets in the namespace of the tests.
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/ns/secrets";
 
+/// Clouds of a world that has none.
+struct NoClouds;
+
+#[async_trait]
+impl Connect for NoClouds {
+    async fn connect(&self, _: ConnectRequest) -> Result<Arc<dyn Provider>, ProviderError> {
+        Err(ProviderError::new(ErrorClass::InvalidConfiguration, "this test has no cloud"))
+    }
+}
+
 /// One operator whose controllers are called by hand.
 pub(crate) struct World {
     pub(crate) server: FakeServer,
@@ -39,7 +54,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with_clouds(Arc::new(RealClouds { metrics: Metrics::new() }))
+        Self::with_clouds(Arc::new(NoClouds))
     }
 
     /// With clouds that a test scripts.
@@ -102,6 +117,7 @@ pub(crate) fn stores() -> Arc<Stores> {
     Arc::new(Stores {
         machines: Store::builder()
             .index(index::MACHINE_BY_NODE, index::node_of_machine)
+            .index(index::MACHINE_BY_INTERNAL_DNS, index::internal_dns_of_machine)
             .index(index::MACHINE_BY_OWNER, index::owner_of_machine)
             .build(),
         machine_sets: Store::builder().build(),
@@ -109,6 +125,16 @@ pub(crate) fn stores() -> Arc<Stores> {
         pods: Store::builder().index(index::POD_BY_NODE, index::node_of_pod).build(),
         budgets: Store::builder().build(),
         infrastructures: Store::builder().build(),
+        health_checks: Store::builder().build(),
+        requests: Store::builder()
+            .prune(|request| index::prune_request(request, &approval::Policy::default()))
+            .index(index::REQUEST_BY_NODE, |request| {
+                index::node_of_request(request, &approval::Policy::default())
+            })
+            .index(index::REQUEST_BY_STATE, |request| {
+                index::state_of_request(request, &approval::Policy::default())
+            })
+            .build(),
     })
 }
 

@@ -1,6 +1,9 @@
 //! Who is woken by what: from a change of one object to the keys that must be looked at. A change
 //! that no decision reads wakes nobody.
 
+mod certificates;
+mod health;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
@@ -8,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::Resource;
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{Machine, MachineHealthCheck, MachineSet};
 use machinist_core::{
     drain::decide::concerns, machine::observed::provider_status, machineset::validate, node,
 };
@@ -33,6 +36,9 @@ pub struct Queues {
     pub capacities: Queue<ObjectKey>,
     pub nodes: Queue<ObjectKey>,
     pub drains: Queue<ObjectKey>,
+    pub health_checks: Queue<ObjectKey>,
+    /// Signing requests of certificates.
+    pub requests: Queue<ObjectKey>,
 }
 
 /// Connects the stores to the queues. Weakly: what a store holds must not keep the store.
@@ -51,7 +57,10 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
     stores.machine_sets.on_change(move |change| {
         to.machine_sets.add(change.key.clone());
         to.capacities.add(change.key.clone());
-        on(&|stores| wake_drifted(stores, &to.machines, change));
+        on(&|stores| {
+            wake_drifted(stores, &to.machines, change);
+            health::set_changed(stores, &to.health_checks, change);
+        });
     });
     let (on, to) = (with.clone(), queues.clone());
     stores.nodes.on_change(move |change| on(&|stores| node_changed(stores, &to, change)));
@@ -63,6 +72,15 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
             to.drains.add(key);
         }
     });
+    let to = queues.health_checks.clone();
+    stores.health_checks.on_change(move |change| {
+        // A status is our own doing; it tells us nothing.
+        if !is_own_status(change) {
+            to.add(change.key.clone());
+        }
+    });
+    let to = queues.requests.clone();
+    stores.requests.on_change(move |change| to.add(change.key.clone()));
     // Region, endpoint and tags of the whole cluster.
     let to = queues.clone();
     stores.infrastructures.on_change(move |_| {
@@ -73,6 +91,15 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
             }
         });
     });
+}
+
+/// Whether nothing but the status of a check changed.
+fn is_own_status(change: &Change<MachineHealthCheck>) -> bool {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else { return false };
+    before.spec == after.spec
+        && before.metadata.uid == after.metadata.uid
+        && before.metadata.annotations == after.metadata.annotations
+        && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
 }
 
 /// A pool's annotations say what follows when an instance of its was stopped or terminated: those to
@@ -143,6 +170,10 @@ fn machine_changed(
             queues.machine_sets.add(set);
         }
     }
+    for machine in [&change.before, &change.after].into_iter().flatten() {
+        health::wake_checks_of(stores, &queues.health_checks, machine);
+    }
+    certificates::machine_changed(stores, &queues.requests, change);
     // They fill a place in their pool for as long as they exist.
     for set in change.unreadable.iter().filter_map(|object| owning_set(&object.metadata)) {
         queues.machine_sets.add(set);
@@ -203,6 +234,10 @@ fn node_changed(stores: &Stores, queues: &Queues, change: &Change<Node>) {
         return;
     }
     queues.nodes.add(change.key.clone());
+    certificates::wake_requests_for(stores, &queues.requests, &change.key.name);
+    for machine in stores.machines.by_index(index::MACHINE_BY_NODE, &change.key.name) {
+        health::wake_checks_of(stores, &queues.health_checks, &machine);
+    }
     for node in [&change.before, &change.after].into_iter().flatten() {
         for machine in machines_of(stores, node) {
             let key = ObjectKey::of(&*machine);

@@ -40,7 +40,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    fn of(what: String, error: kube::Error) -> Self {
+    pub fn of(what: String, error: kube::Error) -> Self {
         match &error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict { what },
             kube::Error::Api(status) if status.code == 404 => Self::Gone { what },
@@ -92,7 +92,7 @@ where
         let patch =
             with_precondition(&target, json!({ "status": difference }), Precondition::Observed);
         let answer = api
-            .patch_status(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
+            .patch_status(&name, &parameters(), &Patch::Merge(&patch))
             .await
             .map_err(|error| WriteError::of(what.clone(), error));
         match answer {
@@ -134,9 +134,35 @@ where
 {
     let patch = with_precondition(object, patch, precondition);
     let name = object.meta().name.clone().unwrap_or_default();
-    api.patch(&name, &PatchParams::apply(FIELD_MANAGER), &Patch::Merge(&patch))
+    api.patch(&name, &parameters(), &Patch::Merge(&patch))
         .await
         .map_err(|error| WriteError::of(name_of(object), error))
+}
+
+/// Sets one annotation of the object of this uid, at this version where one is given.
+pub async fn annotation<K>(
+    api: &Api<K>,
+    name: &str,
+    uid: &str,
+    resource_version: Option<&str>,
+    key: &str,
+    value: &str,
+) -> Result<K, WriteError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let mut patch = json!({ "metadata": { "uid": uid, "annotations": { key: value } } });
+    if let Some(version) = resource_version {
+        patch["metadata"]["resourceVersion"] = json!(version);
+    }
+    api.patch(name, &parameters(), &Patch::Merge(&patch))
+        .await
+        .map_err(|error| WriteError::of(format!("{} {name}", K::kind(&())), error))
+}
+
+/// What every patch of ours is sent with.
+pub fn parameters() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER)
 }
 
 /// Kind, namespace and name, for messages.

@@ -12,13 +12,13 @@ use std::{
 
 use clap::Parser;
 use machinist_operator::{
+    approval::kubelets::Unreachable,
     args::Args,
     client,
-    cloud::connect::Connect,
     engine::{env::Env, supervisor::Supervisor},
     http::Readiness,
     metrics::Metrics,
-    run,
+    run::{self, Outside},
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -183,10 +183,13 @@ async fn live(
     let metrics = Metrics::new();
     let service = parts.server.service(&incarnation.tag);
     let client = client::with_service(service, &args.namespace, &metrics);
-    let connect: Arc<dyn Connect> = Arc::new(parts.clouds.for_process(Arc::clone(incarnation)));
+    let outside = Outside {
+        clouds: Arc::new(parts.clouds.for_process(Arc::clone(incarnation))),
+        kubelets: Arc::new(Unreachable),
+    };
     let supervisor = Supervisor::new();
     let spawner = supervisor.spawner();
-    run::start(&args, &client, env, &metrics, &spawner, &Readiness::default(), connect)?;
+    run::start(&args, &client, env, &metrics, &spawner, &Readiness::default(), outside)?;
     let stop = incarnation.stop.notified();
     Ok(tokio::select! {
         biased;

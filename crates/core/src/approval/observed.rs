@@ -36,7 +36,7 @@ pub enum CurrentCertificate {
 }
 
 /// How many requests of kubelets are pending, and how many there can rightly be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Those for which `counts_as_pending`: `mapi_current_pending_csr`.
     pub pending: usize,

@@ -7,12 +7,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use self::contents::{Contents, Source};
 pub(super) use self::contents::{Doubt, version_of};
@@ -109,6 +109,8 @@ struct Shared<K> {
     contents: RwLock<Contents<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: latest::Sender<bool>,
+    /// Until when the watch counts as interrupted, because it failed.
+    interrupted_until: Mutex<Option<Instant>>,
     /// Wakes the watch when an object's existence must be checked.
     doubts: Notify,
 }
@@ -156,6 +158,7 @@ impl<K: Resource> StoreBuilder<K> {
                 contents: RwLock::new(Contents::new(self.indexes)),
                 listeners: RwLock::default(),
                 synced: latest::Sender::new(false),
+                interrupted_until: Mutex::default(),
                 doubts: Notify::new(),
             }),
         }
@@ -232,6 +235,19 @@ impl<K: Resource> Store<K> {
         while !synced.get() && synced.changed().await.is_ok() {}
     }
 
+    /// Returns whether the store is believed to show the present: the first list is complete, and the watch did
+    /// not fail a moment ago.
+    #[must_use]
+    pub fn is_current(&self, now: Instant) -> bool {
+        let until = *self.shared.interrupted_until.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_synced() && until.is_none_or(|until| until <= now)
+    }
+
+    /// Notes that the watch failed. It counts as interrupted until then, or until something is heard of it.
+    pub(super) fn note_interruption(&self, until: Option<Instant>) {
+        *self.shared.interrupted_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
     /// Takes in the object that the API server returned for one of our own writes, if it is news.
     ///
     /// A write that removed the last finalizer of a deleted object removes the object.
@@ -290,7 +306,7 @@ impl<K: Resource> Store<K> {
         self.mark_synced();
     }
 
-    pub(super) fn mark_synced(&self) {
+    pub(crate) fn mark_synced(&self) {
         if !self.shared.synced.get() {
             self.shared.synced.send_replace(true);
         }

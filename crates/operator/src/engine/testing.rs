@@ -127,7 +127,7 @@ impl FakeServer {
         let (parent, name) = path.rsplit_once('/').unwrap();
         let mut item = (parent.to_owned(), name.to_owned());
         // A status is written as a part of its object, unless a test has put it apart.
-        if name == "status" && !state.objects.contains_key(&item) {
+        if matches!(name, "status" | "approval") && !state.objects.contains_key(&item) {
             let (collection, name) = parent.rsplit_once('/').unwrap();
             item = (collection.to_owned(), name.to_owned());
         }
@@ -169,6 +169,14 @@ impl FakeServer {
                 merge(&mut object, patch);
                 success(&state.store(item, object, "MODIFIED"))
             }
+            Method::DELETE => match state.objects.remove(&item) {
+                Some(object) => {
+                    state.version += 1;
+                    state.emit(&item.0, "DELETED", object);
+                    success(&json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }))
+                }
+                None => failure(404, "NotFound"),
+            },
             _ => failure(405, "MethodNotAllowed"),
         }
     }
@@ -191,7 +199,10 @@ impl State {
     }
 
     fn is_collection(&self, path: &str) -> bool {
-        matches!(path.rsplit('/').next(), Some("configmaps" | "leases" | "events" | "machines"))
+        matches!(
+            path.rsplit('/').next(),
+            Some("configmaps" | "leases" | "events" | "machines" | "metal3remediations")
+        )
     }
 
     fn list(&self, path: &str) -> Value {

@@ -35,6 +35,10 @@ const ABSENT_KIND_RETRY: Duration = Duration::from_secs(60);
 /// Objects in a page of a list. The page's text and its parsed objects are in memory at once; 200 pods are about 5 MB.
 const PAGE_SIZE: u32 = 200;
 
+/// A watch that failed and was tried again this long ago, without another failure, goes on. kube's stream tells of
+/// failures but not of a new beginning.
+const RESUMED_AFTER: Duration = Duration::from_secs(15);
+
 /// The longest wait for the answer to a single read.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -148,6 +152,7 @@ impl<K: Watched> Watch<K> {
                     Some(Ok(event)) => self.apply(event, &mut listing),
                     Some(Err(error)) => {
                         let delay = self.note_failure(&error, &mut failures, &env);
+                        self.store.note_interruption(Some(env.instant() + delay + RESUMED_AFTER));
                         env.sleep(delay).await;
                     }
                     None => anyhow::bail!("the watch of {} ended", K::plural(&())),
@@ -169,6 +174,10 @@ impl<K: Watched> Watch<K> {
     }
 
     fn apply(&self, event: watcher::Event<Guarded<K>>, listing: &mut Listing) {
+        // A list that has begun may fail yet; whatever else is heard shows that we are up to date.
+        if !matches!(event, watcher::Event::Init | watcher::Event::InitApply(_)) {
+            self.store.note_interruption(None);
+        }
         match event {
             watcher::Event::Init => *listing = Listing::default(),
             watcher::Event::InitApply(object) => {

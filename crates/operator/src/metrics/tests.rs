@@ -1,5 +1,7 @@
 //! Are the names on the wire those that alerts and dashboards know?
 
+use machinist_core::approval::Limits;
+
 use super::*;
 
 fn lines_of(metrics: &Metrics, name: &str) -> Vec<String> {
@@ -146,6 +148,14 @@ fn our_own_metrics_count_and_measure() {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("Hook"), "{text}");
+}
+
+#[test]
+fn pending_requests_have_the_names_of_the_approver() {
+    let metrics = Metrics::new();
+    metrics.register_pending_requests(|| Limits { pending: 7, machines: 3, nodes: 5 });
+    assert_eq!(lines_of(&metrics, "mapi_current"), ["mapi_current_pending_csr 7"]);
+    assert_eq!(lines_of(&metrics, "mapi_max"), ["mapi_max_pending_csr 105"]);
 }
 
 /// An alert on a metric that nobody publishes never fires, and nobody notices.

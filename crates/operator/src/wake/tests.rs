@@ -22,6 +22,8 @@ fn connected(stores: &Arc<Stores>) -> Queues {
         capacities: queue("capacities"),
         nodes: queue("nodes"),
         drains: queue("drains"),
+        health_checks: queue("checks"),
+        requests: queue("requests"),
     };
     wake::connect(stores, &queues, &Arc::new(drain::Memory::default()));
     queues
@@ -110,4 +112,76 @@ async fn a_pools_policy_concerns_those_to_whom_something_happened() {
     let changed = connected(&stores);
     stores.machine_sets.apply_written(with("12", json!({ "machinist.dev/on-stopped": "Start" })));
     assert_eq!(changed.machines.depth(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_check_is_woken_by_its_machines_their_nodes_and_pools() {
+    let stores = stores();
+    let check = |version: &str, status: Value| {
+        read(json!({
+            "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineHealthCheck",
+            "metadata": {
+                "name": "check", "namespace": "ns", "uid": "uid-check", "resourceVersion": version,
+            },
+            "spec": {
+                "selector": { "matchLabels": { "pool": "a" } },
+                "unhealthyConditions": [{ "type": "Ready", "status": "False", "timeout": "300s" }],
+            },
+            "status": status,
+        }))
+    };
+    let made = connected(&stores);
+    stores.health_checks.apply_written(check("10", json!({})));
+    assert_eq!(made.health_checks.depth(), 1);
+    let counted = connected(&stores);
+    stores.health_checks.apply_written(check("11", json!({ "expectedMachines": 1 })));
+    assert_eq!(counted.health_checks.depth(), 0, "its own status is no news");
+
+    let other = connected(&stores);
+    let mut stray = machine("stray", json!({ "labels": { "pool": "b" } }));
+    stray["status"] = json!({ "nodeRef": { "kind": "Node", "name": "stray" } });
+    stores.machines.apply_written(read(stray));
+    assert_eq!(other.health_checks.depth(), 0);
+    let selected = connected(&stores);
+    let mut linked = machine("one", json!({}));
+    linked["status"] = json!({ "nodeRef": { "kind": "Node", "name": "one" } });
+    stores.machines.apply_written(read(linked));
+    assert_eq!(selected.health_checks.depth(), 1);
+
+    let node = |name: &str| read(json!({ "metadata": { "name": name, "resourceVersion": "10" } }));
+    let foreign = connected(&stores);
+    stores.nodes.apply_written(node("stray"));
+    assert_eq!(foreign.health_checks.depth(), 0);
+    let own = connected(&stores);
+    stores.nodes.apply_written(node("one"));
+    assert_eq!(own.health_checks.depth(), 1);
+    let pools = connected(&stores);
+    stores.machine_sets.apply_written(read(pool(3)));
+    assert_eq!(pools.health_checks.depth(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pending_request_is_woken_by_who_may_speak_for_it() {
+    let stores = stores();
+    stores.requests.apply_written(crate::approval::tests::client("csr"));
+    let addressed = |name: &str, version: &str, address: &str| {
+        let mut addressed = machine(name, json!({ "resourceVersion": version }));
+        addressed["status"] =
+            json!({ "addresses": [{ "type": "InternalDNS", "address": address }] });
+        read(addressed)
+    };
+    let others = connected(&stores);
+    stores.machines.apply_written(addressed("one", "10", "other.ec2.internal"));
+    assert_eq!(others.requests.depth(), 0);
+    let own = connected(&stores);
+    stores.machines.apply_written(addressed("one", "11", "IP-10-0-1-7.ec2.internal"));
+    assert_eq!(own.requests.depth(), 1);
+    let unchanged = connected(&stores);
+    stores.machines.apply_written(addressed("one", "12", "IP-10-0-1-7.ec2.internal"));
+    assert_eq!(unchanged.requests.depth(), 0);
+    let node = connected(&stores);
+    stores.nodes.apply_written(read(json!({
+        "metadata": { "name": "ip-10-0-1-7.ec2.internal", "resourceVersion": "10" },
+    })));
+    assert_eq!(node.requests.depth(), 1);
 }

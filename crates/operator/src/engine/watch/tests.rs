@@ -206,3 +206,22 @@ async fn a_kind_that_the_cluster_lacks_counts_as_empty_until_it_appears() {
     world.server.fail(|_, _| Fault::None);
     world.until("found", |world| world.value("a").is_some()).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_does_not_show_the_present_until_it_goes_on() {
+    let server = FakeServer::new();
+    server.put(MAPS, object("a", "1"));
+    let world = World::start(server, |watch| watch);
+    let is_current = |world: &World| world.store.is_current(world.env.instant());
+    assert!(!is_current(&world), "nothing is listed yet");
+    world.until("listed", is_current).await;
+    world.server.fail(|_, _| Fault::Code(500));
+    world.server.cut_watches();
+    world.until("interrupted", |world| !is_current(world)).await;
+    for _ in 0..100 {
+        world.env.sleep(Duration::from_secs(1)).await;
+        assert!(!is_current(&world), "the failure goes on");
+    }
+    world.server.fail(|_, _| Fault::None);
+    world.until("resumed, though nothing is heard", is_current).await;
+}
