@@ -195,6 +195,8 @@ fn cluster_config(args: &UpArgs, home: &Home) -> anyhow::Result<ClusterConfig> {
         folder: Some(home.cluster()),
         progress: BuildProgress::Silent,
         audit: args.audit_log,
+        // Another operator may leave that to a third.
+        approve_kubelets: args.no_operator,
         machine_crds: machine_crds()?,
         ..config
     })

@@ -7,7 +7,7 @@ use anyhow::Context;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use crate::pki::{Authority, Identity, kubeconfig};
+use crate::pki::{Authority, Identity, Proof, kubeconfig};
 
 /// The group that may do everything.
 pub const ADMINISTRATORS: &str = "system:masters";
@@ -38,7 +38,12 @@ impl ApiAccess {
 
     /// A client with a certificate that somebody else signed (a kubelet's).
     pub async fn client(&self, user: &str, identity: &Identity) -> anyhow::Result<Client> {
-        Ok(Client::try_from(self.config(user, identity).await?)?)
+        Ok(Client::try_from(self.config(user, Proof::Certificate(identity)).await?)?)
+    }
+
+    /// A client for a service account, with a token of it.
+    pub async fn client_with_token(&self, user: &str, token: &str) -> anyhow::Result<Client> {
+        Ok(Client::try_from(self.config(user, Proof::Token(token)).await?)?)
     }
 
     /// A client that reports "not now" answers instead of repeating the request for minutes.
@@ -48,7 +53,7 @@ impl ApiAccess {
         group: Option<&str>,
     ) -> anyhow::Result<Client> {
         let identity = self.authority.client(user, group)?;
-        let mut config = self.config(user, &identity).await?;
+        let mut config = self.config(user, Proof::Certificate(&identity)).await?;
         config.default_retry = false;
         Ok(Client::try_from(config)?)
     }
@@ -61,13 +66,14 @@ impl ApiAccess {
         group: Option<&str>,
     ) -> anyhow::Result<PathBuf> {
         let identity = self.authority.client(user, group)?;
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, &identity);
+        let proof = Proof::Certificate(&identity);
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
         write_private(path, &text)?;
         Ok(path.to_owned())
     }
 
-    async fn config(&self, user: &str, identity: &Identity) -> anyhow::Result<Config> {
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, identity);
+    async fn config(&self, user: &str, proof: Proof<'_>) -> anyhow::Result<Config> {
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
         let parsed = Kubeconfig::from_yaml(&text)?;
         let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
         config.with_context(|| format!("cannot make a client for {user}"))

@@ -1,4 +1,4 @@
-//! Who approves the kubelets' certificates while Machinist does not? This switch.
+//! Who approves the kubelets' certificates where no operator runs that does? This switch.
 
 use futures::TryStreamExt;
 use jiff::Timestamp;

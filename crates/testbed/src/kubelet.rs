@@ -9,12 +9,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
+use anyhow::Context;
+use k8s_openapi::api::{
+    authentication::v1::{TokenRequest, TokenRequestSpec},
+    core::v1::ServiceAccount,
+};
+use kube::{Api, Client, api::PostParams};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api_access::{ADMINISTRATORS, ApiAccess};
 use crate::instances::{Instances, Power};
+use crate::manifests::apply;
 
 pub use bootstrap::{CLIENT_SIGNER, SERVING_SIGNER};
 use life::Kubelet;
@@ -24,9 +31,14 @@ use reminder::Reminders;
 /// the pods of a dead node hang as they do in life.
 pub const POWERED_LABEL: &str = "testbed.machinist.dev/powered";
 
-/// The user that a machine's bootstrap credentials belong to, as on OpenShift.
+/// The service account that a machine's bootstrap credentials belong to, as on OpenShift.
+const BOOTSTRAP_NAMESPACE: &str = "openshift-machine-config-operator";
+const BOOTSTRAP_ACCOUNT: &str = "node-bootstrapper";
 pub const BOOTSTRAP_USER: &str =
     "system:serviceaccount:openshift-machine-config-operator:node-bootstrapper";
+
+/// Longer than any cluster of this crate lives.
+const BOOTSTRAP_TOKEN_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 #[derive(Clone, Debug)]
 pub struct KubeletConfig {
@@ -73,11 +85,12 @@ impl Kubelets {
         config: KubeletConfig,
         instances: watch::Receiver<Instances>,
     ) -> anyhow::Result<Self> {
+        let admin = access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?;
         let shared = Arc::new(Shared {
             config,
             access: access.clone(),
-            bootstrap: access.client_for(BOOTSTRAP_USER, None).await?,
-            admin: access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?,
+            bootstrap: bootstrap_client(access, &admin).await?,
+            admin,
             reminders: Reminders::default(),
         });
         let mut tasks = JoinSet::new();
@@ -85,6 +98,31 @@ impl Kubelets {
         tasks.spawn(follow(shared, instances));
         Ok(Self { tasks })
     }
+}
+
+/// The credentials in every machine's user data. With a token: a certificate could not name all groups
+/// of a service account, and whoever approves looks at them.
+pub async fn bootstrap_client(access: &ApiAccess, admin: &Client) -> anyhow::Result<Client> {
+    let account = json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": { "name": BOOTSTRAP_ACCOUNT, "namespace": BOOTSTRAP_NAMESPACE },
+    });
+    apply(admin, account).await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), BOOTSTRAP_NAMESPACE);
+    let request = TokenRequest {
+        spec: TokenRequestSpec {
+            expiration_seconds: Some(BOOTSTRAP_TOKEN_SECONDS),
+            ..TokenRequestSpec::default()
+        },
+        ..TokenRequest::default()
+    };
+    let answer = accounts
+        .create_token_request(BOOTSTRAP_ACCOUNT, &PostParams::default(), &request)
+        .await
+        .context("cannot get a token for the machines to join with")?;
+    let token = answer.status.map(|status| status.token).unwrap_or_default();
+    access.client_with_token(BOOTSTRAP_USER, &token).await
 }
 
 async fn follow(shared: Arc<Shared>, mut instances: watch::Receiver<Instances>) {

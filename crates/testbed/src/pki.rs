@@ -72,16 +72,31 @@ impl Authority {
     }
 }
 
+/// What shows that a user is who it says.
+#[derive(Clone, Copy)]
+pub enum Proof<'a> {
+    Certificate(&'a Identity),
+    /// A service account's.
+    Token(&'a str),
+}
+
 /// The text of a kubeconfig file with one user. JSON is YAML, and needs no rules about quoting.
 #[must_use]
 pub fn kubeconfig(
     server: &str,
     authority_certificate: &str,
     user: &str,
-    identity: &Identity,
+    proof: Proof<'_>,
 ) -> String {
     use base64::Engine;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let proof = match proof {
+        Proof::Certificate(identity) => serde_json::json!({
+            "client-certificate-data": encode(&identity.certificate),
+            "client-key-data": encode(&identity.key),
+        }),
+        Proof::Token(token) => serde_json::json!({ "token": token }),
+    };
     let value = serde_json::json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -93,13 +108,7 @@ pub fn kubeconfig(
                 "certificate-authority-data": encode(authority_certificate),
             },
         }],
-        "users": [{
-            "name": user,
-            "user": {
-                "client-certificate-data": encode(&identity.certificate),
-                "client-key-data": encode(&identity.key),
-            },
-        }],
+        "users": [{ "name": user, "user": proof }],
         "contexts": [{
             "name": "machinist",
             "context": { "cluster": "machinist", "user": user },

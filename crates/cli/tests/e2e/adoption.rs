@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::Stdio};
 
 use kube::api::{Patch, PatchParams};
 use machinist_api::Machine;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -13,30 +14,49 @@ use crate::arena::{Arena, run};
 /// Launches with boto3 what the peer's provider would launch: its two tags and no client token.
 const LAUNCH: &str = r#"
 import boto3, json, sys
-endpoint, cluster, name, image, subnet, group, region = sys.argv[1:]
+endpoint, cluster, names, image, subnet, group, region = sys.argv[1:]
 ec2 = boto3.client("ec2", endpoint_url=endpoint, region_name=region,
                    aws_access_key_id="peer", aws_secret_access_key="peer")
-answer = ec2.run_instances(
-    ImageId=image, InstanceType="m5.large", MinCount=1, MaxCount=1,
-    NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group]}],
-    TagSpecifications=[{"ResourceType": kind, "Tags": [
-        {"Key": "kubernetes.io/cluster/" + cluster, "Value": "owned"},
-        {"Key": "Name", "Value": name},
-    ]} for kind in ("instance", "volume")],
-)
-instance = answer["Instances"][0]
-print(json.dumps({"id": instance["InstanceId"],
-                  "zone": instance["Placement"]["AvailabilityZone"]}))
+for name in names.split(","):
+    answer = ec2.run_instances(
+        ImageId=image, InstanceType="m5.large", MinCount=1, MaxCount=1,
+        NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group]}],
+        TagSpecifications=[{"ResourceType": kind, "Tags": [
+            {"Key": "kubernetes.io/cluster/" + cluster, "Value": "owned"},
+            {"Key": "Name", "Value": name},
+        ]} for kind in ("instance", "volume")],
+    )
+    instance = answer["Instances"][0]
+    print(json.dumps({"name": name, "id": instance["InstanceId"],
+                      "zone": instance["Placement"]["AvailabilityZone"],
+                      "address": instance["PrivateIpAddress"],
+                      "dns": instance["PrivateDnsName"]}))
 "#;
 
-async fn launch_as_the_peer(arena: &Arena, name: &str) -> (String, String) {
+/// An instance as the peer's provider makes it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Launched {
+    pub name: String,
+    pub id: String,
+    pub zone: String,
+    pub address: String,
+    pub dns: String,
+}
+
+impl Launched {
+    pub fn provider_id(&self) -> String {
+        format!("aws:///{}/{}", self.zone, self.id)
+    }
+}
+
+pub async fn launch_as_the_peer(arena: &Arena, names: &[String]) -> Vec<Launched> {
     let venv = std::env::var_os("MACHINIST_VENV")
         .map(PathBuf::from)
         .expect("MACHINIST_VENV names the Python environment with boto3 that `make venv` makes");
     let world = arena.cluster.cloud().world();
     let zone = &world.availability_zones[0];
     let output = Command::new(venv.join("bin/python"))
-        .args(["-c", LAUNCH, arena.cluster.ec2_endpoint(), &arena.name, name])
+        .args(["-c", LAUNCH, arena.cluster.ec2_endpoint(), &arena.name, &names.join(",")])
         .args([&world.images["x86_64"], &world.private_subnets[zone]])
         .args([&world.worker_security_group, &world.region])
         .stdin(Stdio::null())
@@ -44,8 +64,8 @@ async fn launch_as_the_peer(arena: &Arena, name: &str) -> (String, String) {
         .await
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let launched: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    (launched["id"].as_str().unwrap().into(), launched["zone"].as_str().unwrap().into())
+    let lines = String::from_utf8(output.stdout).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -53,21 +73,20 @@ fn a_running_fleet_is_taken_over_without_a_launch_or_a_loss() {
     run(async {
         let arena = Arena::new("adoption").await;
         let mut ids = Vec::new();
-        for name in ["old-1", "old-2"] {
-            let (id, zone) = launch_as_the_peer(&arena, name).await;
-            let provider_id = format!("aws:///{zone}/{id}");
+        for launched in launch_as_the_peer(&arena, &["old-1".into(), "old-2".into()]).await {
             let overrides = json!({
                 "metadata": {"finalizers": ["machine.machine.openshift.io"]},
-                "spec": {"providerID": provider_id},
+                "spec": {"providerID": launched.provider_id()},
             });
-            arena.create_machine(name, overrides).await;
+            arena.create_machine(&launched.name, overrides).await;
             let status = json!({"status": {
                 "phase": "Running",
-                "providerStatus": {"instanceId": id, "instanceState": "running"},
+                "providerStatus": {"instanceId": launched.id, "instanceState": "running"},
             }});
             let api = arena.api::<Machine>();
-            api.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-            ids.push(id);
+            let patch = Patch::Merge(status);
+            api.patch_status(&launched.name, &PatchParams::default(), &patch).await.unwrap();
+            ids.push(launched.id);
         }
         let _operator = arena.start_operator().await;
         let machines = arena.wait_running(2).await;

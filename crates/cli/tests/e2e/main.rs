@@ -8,9 +8,11 @@
     reason = "clippy takes the helpers of an integration test for production code"
 )]
 
+mod acceptance;
 mod adoption;
 mod arena;
 mod bad_input;
+mod books;
 mod breaker;
 mod canary;
 mod crash;
@@ -18,9 +20,13 @@ mod credentials;
 mod deletion;
 mod drift;
 mod faults;
+mod health;
+mod joining;
 mod ledger;
 mod lifecycle;
 mod load_balancers;
+mod mass_deletion;
 mod permissions;
 mod seen;
+mod takeover;
 mod throttle;

@@ -28,7 +28,7 @@ pub struct ClusterConfig {
     pub node_monitor: NodeMonitor,
     /// Writes the API server's audit log, at Metadata level.
     pub audit: bool,
-    /// Whether the testbed approves the kubelets' certificates.
+    /// Whether the testbed approves the kubelets' certificates: where no operator runs that does.
     pub approve_kubelets: bool,
     /// Whether the testbed plays the cloud controller manager.
     pub cloud_controller: bool,
@@ -50,7 +50,7 @@ impl Default for ClusterConfig {
             kubelet: KubeletConfig::default(),
             node_monitor: NodeMonitor::default(),
             audit: false,
-            approve_kubelets: true,
+            approve_kubelets: false,
             cloud_controller: true,
             cloud_controller_period: Duration::from_secs(5),
             machine_crds: Vec::new(),

@@ -43,6 +43,7 @@ pub async fn cluster() -> &'static Cluster {
                 ),
                 progress: Progress::Lines,
                 audit: true,
+                approve_kubelets: true,
                 ..ClusterConfig::fast()
             };
             Cluster::start(config).await.unwrap()
