@@ -145,6 +145,12 @@ impl Pacing {
         lane.limits().first().map_or(0.0, |limit| limit.refill * factor)
     }
 
+    /// Whether the provider refused a call of any group within this time.
+    pub fn was_refused_within(&self, period: Duration, now: Duration) -> bool {
+        let refused = self.lanes.values().filter_map(|pace| pace.refused_at).max();
+        refused.is_some_and(|at| now <= at + period)
+    }
+
     fn lane(&mut self, lane: Lane, now: Duration) -> &mut Pace {
         let pace = self.lanes.entry(lane).or_insert_with(|| Pace::new(lane, now));
         pace.refill(now);

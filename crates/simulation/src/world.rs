@@ -148,7 +148,11 @@ where
         }
         () = script(&world) => {}
     }
-    world.report(keep_timeline)
+    let report = world.report(keep_timeline);
+    // A swarm runs worlds without end: each must leave nothing behind.
+    world.scene.server.part_from_all();
+    hub.interfere(NoInterference);
+    report
 }
 
 impl World {

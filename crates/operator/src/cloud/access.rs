@@ -313,6 +313,7 @@ impl Clouds {
         let view = CloudView::new(
             &key.cluster_id,
             Arc::clone(connection) as Arc<dyn Provider>,
+            &connection.pace,
             &self.env,
             self.connector.settings.timings,
             Arc::clone(&self.listener),

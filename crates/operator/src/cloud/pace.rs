@@ -15,6 +15,9 @@ use tokio::time::Instant;
 
 use crate::engine::env::Env;
 
+/// How long a refusal counts. A pace that is at its limit all the time is refused every half a minute.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(120);
+
 /// Others are before the caller: it is to come back then, its place in line is kept.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the cloud is asked more slowly for now; next try in {after:?}")]
@@ -48,6 +51,11 @@ impl Pace {
             }
             Turn::ComeBack { after } => Err(NotYet { after }),
         }
+    }
+
+    /// Whether the cloud asked to be called more slowly, not long ago.
+    pub fn is_throttled(&self) -> bool {
+        self.pacing().was_refused_within(REFUSAL_COUNTS, self.now())
     }
 
     fn now(&self) -> Duration {
@@ -116,6 +124,19 @@ mod tests {
             pace.turn_to_read("DescribeInstances").await;
         }
         assert_eq!(started.elapsed(), Duration::from_secs(5), "a hundred at once, then twenty");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_counts_for_a_while() {
+        let env = Env::simulated(jiff::Timestamp::UNIX_EPOCH, 1);
+        let pace = Pace::new(&env);
+        pace.learn("RunInstances", None);
+        assert!(!pace.is_throttled());
+        pace.learn("RunInstances", Some(ErrorClass::Throttled));
+        env.sleep(REFUSAL_COUNTS).await;
+        assert!(pace.is_throttled());
+        env.sleep(Duration::from_secs(1)).await;
+        assert!(!pace.is_throttled());
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,7 +20,10 @@ use self::{
     listing::{Attempt, Wanted},
     looks::Looks,
 };
-use super::snapshot::{Changed, News, Snapshot};
+use super::{
+    pace::Pace,
+    snapshot::{Changed, News, Snapshot},
+};
 use crate::engine::{env::Env, latest};
 
 /// How often a view looks.
@@ -58,6 +61,7 @@ pub struct CloudView {
 struct Shared {
     cluster_id: String,
     provider: Arc<dyn Provider>,
+    pace: Arc<Pace>,
     env: Env,
     timings: ViewTimings,
     snapshot: RwLock<Arc<Snapshot>>,
@@ -78,6 +82,7 @@ impl CloudView {
     pub fn new(
         cluster_id: &str,
         provider: Arc<dyn Provider>,
+        pace: &Arc<Pace>,
         env: &Env,
         timings: ViewTimings,
         listener: Listener,
@@ -86,6 +91,7 @@ impl CloudView {
             shared: Arc::new(Shared {
                 cluster_id: cluster_id.to_owned(),
                 provider,
+                pace: Arc::clone(pace),
                 env: env.clone(),
                 timings,
                 snapshot: RwLock::default(),

@@ -9,7 +9,7 @@ use std::{
 use machinist_core::cloud::{CloudFailure, Instance, InstanceId};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{CloudView, failure_of, unanswered};
+use super::{CloudView, ViewTimings, failure_of, unanswered};
 
 /// Questions that come within this time share one call.
 const GATHER: Duration = Duration::from_millis(50);
@@ -28,8 +28,8 @@ type Answer = Result<Vec<Instance>, CloudFailure>;
 pub(super) struct Looks {
     looks: BTreeMap<InstanceId, Look>,
     questions: Vec<Question>,
-    /// When the cloud was last asked. All looks keep one beat of `first_look` from there: their
-    /// number depends on the time that passes, not on how many instances change.
+    /// When the cloud was last asked. All looks keep one beat from there: their number depends on the
+    /// time that passes, not on how many instances change.
     last_call: Option<Instant>,
 }
 
@@ -120,7 +120,7 @@ impl CloudView {
         if self.next_call(now).is_none_or(|next| now < next) {
             return (Vec::new(), BTreeSet::new());
         }
-        let ahead = self.shared.timings.first_look.mul_f64(LOOK_AHEAD);
+        let ahead = self.beat().mul_f64(LOOK_AHEAD);
         let mut looks = self.looks();
         looks.last_call = Some(now);
         let questions = std::mem::take(&mut looks.questions);
@@ -158,6 +158,14 @@ impl CloudView {
         }
     }
 
+    /// Between looks. A cloud that refuses calls is where everything takes longer: its launches then
+    /// come over minutes, and looks at the usual beat would be many times as many for as many
+    /// instances.
+    fn beat(&self) -> Duration {
+        let ViewTimings { first_look, list_period, .. } = self.shared.timings;
+        if self.shared.pace.is_throttled() { first_look.max(list_period / 2) } else { first_look }
+    }
+
     /// When the cloud is asked next, if there is anything to ask. `now` is the caller's: a clock read
     /// here would be later than the caller's, and a question never due.
     fn next_call(&self, now: Instant) -> Option<Instant> {
@@ -168,7 +176,7 @@ impl CloudView {
             not_before(first_look.mul_f64(QUESTION_BEAT)).map_or(now, |beat| beat.max(now))
         });
         let due = looks.looks.values().map(|look| look.due).min();
-        let for_looks = due.map(|due| not_before(first_look).map_or(due, |beat| beat.max(due)));
+        let for_looks = due.map(|due| not_before(self.beat()).map_or(due, |beat| beat.max(due)));
         [for_questions, for_looks].into_iter().flatten().min()
     }
 }

@@ -6,9 +6,11 @@ use std::{
 };
 
 use machinist_core::{cloud::InstanceState, machine::HealthKnowledge};
+use machinist_providers::Pacer;
 
 use super::*;
 use crate::cloud::{
+    pace::Pace,
     snapshot::Reports,
     testing::{ScriptedCloud, forbidden, id, impaired},
 };
@@ -18,6 +20,7 @@ struct Bench {
     view: CloudView,
     news: Arc<Mutex<Vec<News>>>,
     env: Env,
+    pace: Arc<Pace>,
 }
 
 impl Bench {
@@ -27,14 +30,16 @@ impl Bench {
         let cloud = Arc::new(cloud);
         let news = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&news);
+        let pace = Arc::new(Pace::new(&env));
         let view = CloudView::new(
             "demo",
             Arc::clone(&cloud) as Arc<dyn Provider>,
+            &pace,
             &env,
             ViewTimings::default(),
             Arc::new(move |one| heard.lock().unwrap().push(one.clone())),
         );
-        Self { cloud, view, news, env }
+        Self { cloud, view, news, env, pace }
     }
 
     async fn run_for(&self, duration: Duration) {
@@ -147,6 +152,25 @@ async fn looks_at_many_launches_share_calls() {
     bench.beside(launches).await;
     let looks = bench.cloud.describes();
     assert!(looks <= 8, "{looks} calls for 300 launches in fifteen seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_refuses_calls_is_looked_at_seldom_and_asked_as_before() {
+    let bench = Bench::start(ScriptedCloud::default());
+    bench.pace.learn("RunInstances", Some(ErrorClass::Throttled));
+    let launches = async {
+        for index in 0..120 {
+            let name = format!("i-{index}");
+            bench.view.learn(bench.cloud.put(&name, &name, InstanceState::Pending));
+            bench.env.sleep(Duration::from_millis(500)).await;
+        }
+    };
+    bench.beside(launches).await;
+    let looks = bench.cloud.describes();
+    assert!((4..=6).contains(&looks), "{looks} calls for 120 launches in a minute");
+    let asked = bench.env.instant();
+    bench.beside(bench.view.confirm(BTreeSet::from([id("i-1")]))).await.unwrap();
+    assert!(bench.env.instant() - asked <= Duration::from_secs(1), "before something is destroyed");
 }
 
 #[tokio::test(start_paused = true)]
