@@ -48,6 +48,9 @@ pub fn read(provider_spec: &ProviderSpec) -> Result<ProviderSpecFacts, FieldErro
                 ),
             ));
         }
+        // The controllers before us read whatever they found as AWS's, and users left the kind out.
+        // No other cloud's has this field, and no Machine on AWS can do without it.
+        None if object.get("ami").is_some_and(Value::is_object) => ProviderKind::Aws,
         None => {
             return Err(FieldError::new(
                 format!("{PATH}.kind"),
@@ -131,6 +134,21 @@ mod tests {
         assert_eq!(facts.region.as_deref(), Some("us-east-1"));
         assert_eq!(facts.credentials_secret.as_deref(), Some("aws-cloud-credentials"));
         assert_eq!(facts.user_data_secret.as_deref(), Some("worker-user-data"));
+    }
+
+    #[test]
+    fn one_without_a_kind_is_awss_if_it_names_an_image_of_aws() {
+        for kind in [json!(null), json!("")] {
+            let value = json!({"kind": kind, "ami": {"id": "ami-1"}, "placement": {"region": "r"}});
+            let facts = read_value(value).unwrap();
+            assert_eq!((facts.kind, facts.region.as_deref()), (ProviderKind::Aws, Some("r")));
+        }
+        for other in
+            [json!({"machineType": "n1-standard-4"}), json!({"ami": null}), json!({"ami": 1})]
+        {
+            let error = read_value(other.clone()).unwrap_err().to_string();
+            assert!(error.starts_with("spec.providerSpec.value.kind: Required value"), "{other}");
+        }
     }
 
     #[test]
