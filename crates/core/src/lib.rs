@@ -28,4 +28,6 @@ pub mod pause;
 pub mod promises;
 pub mod providerspec;
 pub mod selector;
+pub mod serving_certificate;
 pub mod sweep;
+pub mod tls_profile;
