@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench crds tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench crds webhooks tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ bench: ## Run machines from zero to Running and back, and print what it cost (AR
 crds: ## Write deploy/crds anew from the types of crates/api
 	@scripts/setup.sh c rust
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-api --test api crds
+
+webhooks: ## Write deploy/webhooks anew from the configurations of crates/core
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-operator --lib goldens
 
 tools: ## Build the Go programs of the testbed into the user's cache folder
 	@scripts/setup.sh go

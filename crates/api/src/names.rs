@@ -75,6 +75,8 @@ pub mod annotation {
     /// On a Machine: the uid of the one signing request through which it may become a Node. Stored
     /// before that request is approved.
     pub const CLIENT_CERTIFICATE_REQUEST: &str = "machinist.dev/client-certificate-request";
+    /// On a Secret: its certificate was made by us, and is ours to replace.
+    pub const SELF_SIGNED: &str = "machinist.dev/self-signed";
     /// On a Node: the machine configuration that it runs, and the one that it is to run.
     pub const CURRENT_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
     pub const DESIRED_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";

@@ -18,13 +18,16 @@ pub struct Args {
     #[arg(long, default_value = machinist_api::names::DEFAULT_NAMESPACE)]
     pub namespace: String,
 
-    /// Address of /metrics, /healthz and /readyz; port 0 takes a free one. May be repeated.
+    /// Address of /healthz, /readyz and, unless --http-metrics=false, /metrics; port 0 takes a free one. May be repeated.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8081")]
     pub http_address: Vec<SocketAddr>,
 
     /// File to which the bound addresses are written, a line each, once they are.
     #[arg(long, value_name = "FILE")]
     pub http_address_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub serving: crate::serving::ServingArgs,
 
     /// AWS region, where neither the Machine nor the Infrastructure object names one.
     #[arg(long, value_name = "REGION")]

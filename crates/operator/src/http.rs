@@ -1,6 +1,6 @@
 //! What do the kubelet, Prometheus and people ask this process over HTTP?
 //!
-//! `/metrics`, `/healthz` (alive: the supervisor ends the process when a task fails, so an answer means all of them run) and
+//! `/metrics` unless it is served over TLS only, `/healthz` (alive: the supervisor ends the process when a task fails, so an answer means all of them run) and
 //! `/readyz` (the stores are filled; otherwise it says which are not).
 
 use std::{
@@ -62,13 +62,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds all addresses. Port 0 takes a free port.
+    /// Binds all addresses. Port 0 takes a free port. Without metrics there is no `/metrics`.
     ///
     /// # Errors
     /// Fails, naming the address, when one cannot be bound.
     pub async fn bind(
         addresses: &[SocketAddr],
-        metrics: &Metrics,
+        metrics: Option<&Metrics>,
         readiness: &Readiness,
     ) -> anyhow::Result<Self> {
         let mut listeners = Vec::new();
@@ -78,7 +78,7 @@ impl Server {
                 .await
                 .with_context(|| format!("failed to listen on {address}"))?;
             let address = listener.local_addr().context("failed to read the bound address")?;
-            tracing::info!(%address, "serving /metrics, /healthz and /readyz");
+            tracing::info!(%address, "serving HTTP");
             bound.push(address);
             listeners.push(listener);
         }
@@ -100,12 +100,16 @@ impl Server {
 }
 
 /// Returns the routes, for whoever serves them in another way.
-pub fn router(metrics: &Metrics, readiness: &Readiness) -> Router {
-    Router::new()
-        .route("/metrics", get(answer_metrics))
-        .with_state(metrics.clone())
+pub fn router(metrics: Option<&Metrics>, readiness: &Readiness) -> Router {
+    let probes = Router::new()
         .route("/healthz", get(async || "ok\n"))
-        .merge(Router::new().route("/readyz", get(answer_readyz)).with_state(readiness.clone()))
+        .merge(Router::new().route("/readyz", get(answer_readyz)).with_state(readiness.clone()));
+    match metrics {
+        Some(metrics) => probes.merge(
+            Router::new().route("/metrics", get(answer_metrics)).with_state(metrics.clone()),
+        ),
+        None => probes,
+    }
 }
 
 async fn answer_metrics(State(metrics): State<Metrics>) -> Response {
@@ -149,7 +153,7 @@ mod tests {
         let flag = Arc::clone(&synced);
         readiness.require("machines listed", move || flag.load(Ordering::Relaxed));
         readiness.require("nodes listed", || true);
-        let router = router(&Metrics::new(), &readiness);
+        let router = router(Some(&Metrics::new()), &readiness);
         assert_eq!(ask(&router, "/healthz").await, (200, "ok\n".to_owned()));
         let expected = (503, "not ready: machines listed\n".to_owned());
         assert_eq!(ask(&router, "/readyz").await, expected);
@@ -159,18 +163,21 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_are_complete_openmetrics_text() {
-        let router = router(&Metrics::new(), &Readiness::default());
+        let router = router(Some(&Metrics::new()), &Readiness::default());
         let (status, text) = ask(&router, "/metrics").await;
         assert_eq!(status, 200);
         assert!(text.ends_with("# EOF\n"), "{text}");
         assert!(text.contains("process_resident_memory_bytes "), "{text}");
+        let without = super::router(None, &Readiness::default());
+        assert_eq!(ask(&without, "/metrics").await.0, 404);
+        assert_eq!(ask(&without, "/healthz").await.0, 200);
     }
 
     #[tokio::test]
     async fn a_free_port_is_taken_and_told() {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let (metrics, readiness) = (Metrics::new(), Readiness::default());
-        let server = Server::bind(&[any, any], &metrics, &readiness).await.unwrap();
+        let server = Server::bind(&[any, any], Some(&metrics), &readiness).await.unwrap();
         let ports: Vec<u16> = server.addresses.iter().map(SocketAddr::port).collect();
         assert!(ports.iter().all(|port| *port != 0) && ports.len() == 2, "{ports:?}");
     }

@@ -2,7 +2,8 @@
 //!
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
 //! `health` and `approval` are the controllers, all of the same shape; `cloud` is the view of the
-//! clouds; `run` puts it together.
+//! clouds; `webhook` answers the API server's questions and `scrape` Prometheus', both over `tls`;
+//! `run` puts it together.
 
 pub mod approval;
 pub mod args;
@@ -21,9 +22,13 @@ pub mod machineset;
 pub mod metrics;
 pub mod nodelink;
 pub mod run;
+pub mod scrape;
+pub mod serving;
 pub mod status;
 pub mod sweep;
 #[cfg(test)]
 mod testing;
+pub mod tls;
 pub mod wake;
+pub mod webhook;
 pub mod write;

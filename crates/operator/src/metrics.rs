@@ -16,7 +16,7 @@ use prometheus_client::{
 
 use self::{
     clouds::Clouds, fleet::Fleet, health::HealthChecks, instance_failures::InstanceFailures,
-    process::Process, waiting::Waiting,
+    process::Process, serving::Servers, waiting::Waiting,
 };
 pub use self::{
     clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
@@ -31,6 +31,7 @@ mod fleet;
 mod health;
 mod instance_failures;
 mod process;
+mod serving;
 mod waiting;
 
 /// The media type of the text that [`Metrics::encode`] returns.
@@ -74,6 +75,7 @@ struct Shared {
     health_checks: HealthChecks,
     instance_failures: InstanceFailures,
     waiting: Waiting,
+    servers: Servers,
 }
 
 // The names of the labels are the contract of the original metrics (client-go, controller-runtime, the Machine API).
@@ -194,6 +196,7 @@ impl Metrics {
             health_checks: HealthChecks::default(),
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
+            servers: Servers::default(),
         };
         shared.register();
         Self { shared: Arc::new(shared) }
@@ -420,6 +423,7 @@ impl Shared {
             self.certificates_approved.clone(),
         );
         self.health_checks.register(&mut registry);
+        self.servers.register(&mut registry);
         registry.register_collector(Box::new(self.instance_failures.clone()));
         registry.register_collector(Box::new(self.waiting.clone()));
         registry.register_collector(Box::new(Process));

@@ -36,6 +36,7 @@ use crate::{
     machine, machineset,
     metrics::Metrics,
     nodelink,
+    serving::{Parts, TlsServers},
     status::StatusPublisher,
     sweep::Sweeper,
     wake::{self, Queues},
@@ -67,17 +68,33 @@ pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
         kubelets: Arc::new(approval::kubelets::OverTls::default()),
     };
     let supervisor = crate::engine::supervisor::Supervisor::new();
-    let spawner = supervisor.spawner();
-    let readiness = Readiness::default();
+    serve(&args, &client, &env, &metrics, &supervisor.spawner(), outside).await?;
+    supervisor.run(shutdown).await
+}
 
-    let server = crate::http::Server::bind(&args.http_address, &metrics, &readiness).await?;
+/// Starts everything that is asked over the network, and everything that works on the cluster.
+pub async fn serve(
+    args: &Args,
+    client: &Client,
+    env: &Env,
+    metrics: &Metrics,
+    spawner: &Spawner,
+    outside: Outside,
+) -> anyhow::Result<()> {
+    let readiness = Readiness::default();
+    let shown = args.serving.http_metrics.then_some(metrics);
+    let server = crate::http::Server::bind(&args.http_address, shown, &readiness).await?;
     if let Some(file) = &args.http_address_file {
         let lines: String = server.addresses.iter().map(|address| format!("{address}\n")).collect();
         std::fs::write(file, lines)?;
     }
     spawner.spawn("http server", server.run());
-    start(&args, &client, &env, &metrics, &spawner, &readiness, outside)?;
-    supervisor.run(shutdown).await
+    let parts = Parts { client, namespace: &args.namespace, env, metrics, spawner };
+    let servers = TlsServers::bind(&args.serving, parts).await?;
+    let context = start(args, client, env, metrics, spawner, &readiness, outside)?;
+    let infrastructures = &context.stores.infrastructures;
+    servers.start(parts, &readiness, infrastructures, args.aws_region.clone());
+    Ok(())
 }
 
 /// Starts everything that works on the cluster. The simulator starts the same.
@@ -89,7 +106,7 @@ pub fn start(
     spawner: &Spawner,
     readiness: &Readiness,
     outside: Outside,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Arc<Context>> {
     let approval_policy = approval_policy(args);
     let stores = Arc::new(stores::new(&approval_policy));
     let (events, writer) = EventRecorder::new(client, env, metrics, "machinist");
@@ -145,7 +162,8 @@ pub fn start(
     }
     start_health(spawner, &context, queues.health_checks.clone());
     start_controllers(args, spawner, &context, queues, draining);
-    start_sweep(args, spawner, &context)
+    start_sweep(args, spawner, &context)?;
+    Ok(context)
 }
 
 /// The sweep, and the status that tells of it.

@@ -72,6 +72,8 @@ async fn launch(
     let mut arguments: Vec<OsString> = flags.iter().map(OsString::from).collect();
     arguments.push(format!("--http-address={address}").into());
     arguments.push(format!("--http-address-file={}", address_file.display()).into());
+    // The default port would be in the way of another cluster on this host.
+    arguments.push("--webhook-address=127.0.0.1:0".into());
     let process = cluster.start_operator(OperatorConfig::find(arguments)?).await?;
     let deadline = Instant::now() + START_PATIENCE;
     loop {

@@ -141,6 +141,7 @@ impl Arena {
             ("--namespace", self.name.clone()),
             ("--http-address", "127.0.0.1:0".to_owned()),
             ("--http-address-file", self.address_file().to_str().unwrap().to_owned()),
+            ("--webhook-address", "127.0.0.1:0".to_owned()),
             ("--cloud-list-period", "1s".to_owned()),
             ("--cloud-first-look", "200ms".to_owned()),
             ("--cloud-report-period", "1s".to_owned()),
