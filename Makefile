@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench crds webhooks tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench crds webhooks manifests tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,10 +48,15 @@ webhooks: ## Write deploy/webhooks anew from the configurations of crates/core
 	@scripts/setup.sh c rust
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-operator --lib goldens
 
-tools: ## Build the Go programs of the testbed into the user's cache folder
+manifests: crds ## Write deploy/openshift anew out of deploy/kustomize
+	@scripts/setup.sh c rust go
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --test e2e install::openshift::the_manifests_are
+
+tools: ## Build the Go programs of the testbed and the tests into the user's cache folder
 	@scripts/setup.sh go
 	@scripts/with-environment.sh tools/build.sh kube
 	@scripts/with-environment.sh tools/build.sh kwok
+	@scripts/with-environment.sh tools/build.sh helm
 
 venv: ## Make the Python environment of the tests (.venv)
 	@scripts/setup.sh python

@@ -8,7 +8,7 @@ scripts/setup.sh c rust go
 
 . scripts/go-programs.sh
 trap stop_go_programs EXIT
-start_go_programs
+start_go_programs kube kwok
 cargo build --locked --release --package machinist-operator --package machinist-cli
 wait_for_go_programs
 trap - EXIT

@@ -1,12 +1,13 @@
-# How are the Go programs of the testbed built while cargo compiles? Sourced, after environment.sh.
+# How are the Go programs built while cargo compiles? Sourced, after environment.sh.
 # shellcheck shell=bash
 
 programs=""
 
-# The build has a process group of its own, so that it can be stopped whole, compilers included.
+# start_go_programs MODULE...: builds them one after another. The build has a process group of its own, so
+# that it can be stopped whole, compilers included.
 start_go_programs() {
   set -m
-  (tools/build.sh kube >/dev/null && tools/build.sh kwok >/dev/null) &
+  (for module in "$@"; do tools/build.sh "$module" >/dev/null || exit; done) &
   programs=$!
   set +m
 }

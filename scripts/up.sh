@@ -10,7 +10,7 @@ scripts/setup.sh c rust go
 if [ -t 2 ]; then export MACHINIST_PROGRESS_SECONDS="${MACHINIST_PROGRESS_SECONDS:-10}"; fi
 . scripts/go-programs.sh
 trap stop_go_programs EXIT
-start_go_programs
+start_go_programs kube kwok
 cargo build --locked --package machinist-cli --package machinist-operator
 wait_for_go_programs
 trap - EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Which file is each Go program of the testbed, and how does it get there when it is missing?
+# Which file is each Go program of the testbed and the tests, and how does it get there when missing?
 #
-#   tools/build.sh kube|kwok
+#   tools/build.sh kube|kwok|helm
 #
 # Prints one line "<program> <path>" to standard output for every program of the module named. A
 # program comes from the folder $KUBEBUILDER_ASSETS where that has it, else from the user's cache
@@ -45,7 +45,13 @@ case "$module" in
     version="$(pinned sigs.k8s.io/kwok)"
     linked="-X sigs.k8s.io/kwok/pkg/consts.Version=${version#v}"
     ;;
-  *) fail "usage: tools/build.sh kube|kwok" ;;
+  helm)
+    programs="helm"
+    version="$(pinned helm.sh/helm/v4)"
+    # A chart may ask which version renders it.
+    linked="-X helm.sh/helm/v4/internal/version.version=$version"
+    ;;
+  *) fail "usage: tools/build.sh kube|kwok|helm" ;;
 esac
 [ -n "$version" ] || fail "tools/$module/go.mod pins no version"
 

@@ -131,7 +131,7 @@ async fn start(
         ec2_ca_file: cluster.ec2_authority_file().to_owned(),
         cloud_admin: cluster.cloud_admin().to_owned(),
         operator_metrics: None,
-        operator_kubeconfig: cluster.operator_kubeconfig(OPERATOR_USER).await?,
+        operator_kubeconfig: cluster.operator_kubeconfig(OPERATOR_USER, MACHINE_NAMESPACE).await?,
         operator_process: None,
         kubectl: cluster.kubectl().to_owned(),
         logs: cluster.log_folder(),

@@ -449,4 +449,6 @@ impl QueueMetrics {
 }
 
 #[cfg(test)]
+mod dashboard_tests;
+#[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,8 +20,9 @@ use crate::guard::Guard;
 use crate::instances::{Instances, from_facts};
 use crate::kubelet::Kubelets;
 use crate::kwok;
-use crate::manifests::{apply, apply_crds, apply_yaml};
+use crate::manifests::{apply_crds, apply_yaml};
 use crate::operator_process::{OperatorConfig, OperatorProcess};
+use crate::permissions;
 use crate::pki::Authority;
 use crate::process::{Process, ProcessError};
 use crate::programs::{self, Programs};
@@ -45,7 +45,6 @@ pub fn folder_of_this_process(parent: &Path, prefix: &str) -> std::io::Result<Pa
 }
 
 const KUBELET_PERMISSIONS: &str = include_str!("../assets/kubelet-permissions.yaml");
-const OPERATOR_PERMISSIONS: &str = include_str!("../assets/operator-permissions.yaml");
 
 /// The keys in the cluster's credentials secret. They open nothing but the simulated cloud.
 const ACCESS_KEY_ID: &str = "AKIAMACHINISTTESTBED";
@@ -107,7 +106,7 @@ impl Cluster {
         let admin = access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?;
 
         apply_yaml(&admin, KUBELET_PERMISSIONS).await?;
-        apply_yaml(&admin, OPERATOR_PERMISSIONS).await?;
+        permissions::install_cluster_roles(&admin).await?;
         for definitions in &config.machine_crds {
             apply_crds(&admin, definitions).await?;
         }
@@ -175,25 +174,14 @@ impl Cluster {
         self.control_plane.access()
     }
 
-    /// A kubeconfig file for an operator that the audit log knows by `user`. It may do what
-    /// Machinist's operator needs and no more.
-    pub async fn operator_kubeconfig(&self, user: &str) -> anyhow::Result<PathBuf> {
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": { "name": format!("machinist-operator:{user}") },
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "machinist-operator",
-            },
-            "subjects": [{
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "User",
-                "name": user,
-            }],
-        });
-        apply(&self.admin, binding).await?;
+    /// A kubeconfig file for an operator of `namespace` that the audit log knows by `user`. It may do
+    /// what the shipped rules allow and no more.
+    pub async fn operator_kubeconfig(
+        &self,
+        user: &str,
+        namespace: &str,
+    ) -> anyhow::Result<PathBuf> {
+        permissions::grant(&self.admin, user, namespace).await?;
         let file = format!("{}.kubeconfig", user.replace(['/', ':'], "-"));
         self.access().write_kubeconfig(&self.folder.join(file), user, None)
     }

@@ -22,6 +22,7 @@ pub mod kubelet;
 pub mod kwok;
 pub mod manifests;
 pub mod operator_process;
+pub mod permissions;
 pub mod pki;
 pub mod process;
 pub mod programs;

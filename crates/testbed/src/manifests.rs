@@ -66,7 +66,8 @@ pub async fn apply(client: &Client, object: Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn documents(yaml: &str) -> anyhow::Result<Vec<Value>> {
+/// The documents of a text that may hold several.
+pub fn documents(yaml: &str) -> anyhow::Result<Vec<Value>> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(yaml).context("cannot parse a manifest")?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())

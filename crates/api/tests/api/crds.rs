@@ -17,8 +17,9 @@ const HEADER: &str = "# Generated from crates/api by `make crds`; do not edit.\n
 #[test]
 fn files_are_generated_from_the_types() {
     let folder = folder();
-    let generated: BTreeMap<String, String> =
+    let mut generated: BTreeMap<String, String> =
         machinist_api::crd::all().iter().map(|crd| (file_name(crd), to_yaml(crd))).collect();
+    generated.insert("kustomization.yaml".to_owned(), kustomization(generated.keys()));
 
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(&folder).unwrap();
@@ -92,6 +93,14 @@ fn to_yaml(crd: &CustomResourceDefinition) -> String {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let yaml = serde_saphyr::to_string_with_options(crd, options).unwrap();
     format!("{HEADER}{yaml}")
+}
+
+/// With it the folder is a part of `deploy/kustomize/base`.
+fn kustomization<'a>(files: impl Iterator<Item = &'a String>) -> String {
+    let resources: String = files.map(|file| format!("- {file}\n")).collect();
+    format!(
+        "{HEADER}apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{resources}"
+    )
 }
 
 fn files_in(folder: &Path) -> BTreeSet<String> {

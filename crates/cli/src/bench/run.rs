@@ -98,7 +98,7 @@ pub async fn run(scenario: Scenario, args: &BenchArgs) -> anyhow::Result<Run> {
     .await?;
     cluster.cloud().add_faults(scenario.faults())?;
     let mut fleet = Fleet::watch(cluster.admin());
-    let kubeconfig = cluster.operator_kubeconfig(OPERATOR_USER).await?;
+    let kubeconfig = cluster.operator_kubeconfig(OPERATOR_USER, MACHINE_NAMESPACE).await?;
     let begun = Timestamp::now();
     let operator = Operator::start(&cluster, flags(kubeconfig, &scenario, args)).await?;
     let process = operator.process.process().id();

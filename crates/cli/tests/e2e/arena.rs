@@ -135,7 +135,7 @@ impl Arena {
 
     /// An operator with other flags than usual; an empty value leaves a flag out.
     pub async fn start_operator_with(&self, flags: &[(&str, &str)]) -> OperatorProcess {
-        let kubeconfig = self.cluster.operator_kubeconfig(&self.name).await.unwrap();
+        let kubeconfig = self.cluster.operator_kubeconfig(&self.name, &self.name).await.unwrap();
         let mut all = BTreeMap::from([
             ("--kubeconfig", kubeconfig.to_str().unwrap().to_owned()),
             ("--namespace", self.name.clone()),

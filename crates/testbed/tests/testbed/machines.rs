@@ -9,6 +9,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use machinist_testbed::cloud_controller::SHUTDOWN_TAINT;
 use machinist_testbed::kubelet::{CLIENT_SIGNER, POWERED_LABEL, SERVING_SIGNER};
+use machinist_testbed::singletons::MACHINE_NAMESPACE;
 
 use crate::support::{cluster, console, eventually, launch, node_of, node_with_ready, ready, run};
 
@@ -164,7 +165,7 @@ fn the_cloud_controller_removes_the_node_of_a_terminated_instance() {
 fn an_operators_user_may_do_its_work_and_no_more() {
     run(async {
         let cluster = cluster().await;
-        let file = cluster.operator_kubeconfig("some-operator").await.unwrap();
+        let file = cluster.operator_kubeconfig("some-operator", MACHINE_NAMESPACE).await.unwrap();
         let kubeconfig = Kubeconfig::read_from(file).unwrap();
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
