@@ -25,9 +25,15 @@ const USERS: &str = "e2e-";
 /// an empty name is any; `*` stands for the rest of the line.
 const NOT_IN_EVERY_RUN: [(&str, &str); 20] = [
     ("approve certificates.k8s.io/signers *", "asked for by the API server, inside an approval"),
-    ("update machine.openshift.io/machinesets/finalizers", "asked for by OpenShift's API server only"),
+    (
+        "update machine.openshift.io/machinesets/finalizers",
+        "asked for by OpenShift's API server only",
+    ),
     ("get policy/poddisruptionbudgets", "asks for one only when a list left it out"),
-    ("get certificates.k8s.io/certificatesigningrequests", "asks for one only when a list left it out"),
+    (
+        "get certificates.k8s.io/certificatesigningrequests",
+        "asks for one only when a list left it out",
+    ),
     ("get machine.openshift.io/machinesets", "asks for one only when a list left it out"),
     ("get machine.openshift.io/machinehealthchecks", "asks for one only when a list left it out"),
     ("get /pods", "asks for one only when a list left it out"),
@@ -42,7 +48,10 @@ const NOT_IN_EVERY_RUN: [(&str, &str); 20] = [
     ("patch config.openshift.io/clusteroperators machine-api", "an annotation, once"),
     ("patch apps/deployments machine-api-controllers", "a take-over"),
     ("patch apps/daemonsets machine-api-termination-handler", "somebody changed it"),
-    ("patch machine.openshift.io/machinehealthchecks machine-api-termination-handler", "somebody changed it"),
+    (
+        "patch machine.openshift.io/machinehealthchecks machine-api-termination-handler",
+        "somebody changed it",
+    ),
     ("update /secrets machine-api-operator-webhook-cert", "renewal of a certificate"),
 ];
 
@@ -89,11 +98,8 @@ fn shipped() -> BTreeSet<Grant> {
         let is_of_namespace = role["kind"] == "Role";
         for rule in role["rules"].as_array().into_iter().flatten() {
             let names = strings(rule, "resourceNames");
-            let names = if names.is_empty() {
-                vec![None]
-            } else {
-                names.into_iter().map(Some).collect()
-            };
+            let names =
+                if names.is_empty() { vec![None] } else { names.into_iter().map(Some).collect() };
             for group in strings(rule, "apiGroups") {
                 for resource in strings(rule, "resources") {
                     for verb in strings(rule, "verbs") {
@@ -149,7 +155,8 @@ fn requests(folder: &Path) -> BTreeSet<Request> {
             let text = |pointer| {
                 entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
             };
-            let mut resource = format!("{}/{}", text("/objectRef/apiGroup"), text("/objectRef/resource"));
+            let mut resource =
+                format!("{}/{}", text("/objectRef/apiGroup"), text("/objectRef/resource"));
             let part = text("/objectRef/subresource");
             if !part.is_empty() {
                 resource = format!("{resource}/{part}");

@@ -15,6 +15,7 @@ pub mod cloud_controller;
 pub mod cluster;
 pub mod control_plane;
 mod csr_approver;
+pub mod deployment;
 pub mod guard;
 pub mod instances;
 mod kube_errors;

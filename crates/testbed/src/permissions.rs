@@ -95,6 +95,9 @@ mod tests {
     fn the_user_of_the_guard_is_the_one_that_is_bound() {
         assert!(NODE_GUARD.contains(SHIPPED_USER));
         assert!(SHIPPED_USER.contains(MACHINE_NAMESPACE));
-        assert!(SHIPPED_RULES.contains("  name: machinist-operator\n  namespace: openshift-machine-api"));
+        assert!(
+            SHIPPED_RULES
+                .contains("  name: machinist-operator\n  namespace: openshift-machine-api")
+        );
     }
 }

@@ -151,7 +151,8 @@ fn containers_are_named_by_a_version_and_hardened() {
             kustomize("openshift").await,
             chart("a-namespace", &ON_OPENSHIFT).await,
         ] {
-            let pod = &rendered.find("Deployment", "machinist-operator")["spec"]["template"]["spec"];
+            let pod =
+                &rendered.find("Deployment", "machinist-operator")["spec"]["template"]["spec"];
             assert_eq!(pod["priorityClassName"], "system-cluster-critical");
             assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
             assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
@@ -175,7 +176,8 @@ fn containers_are_named_by_a_version_and_hardened() {
             }
         }
         let about: Value = serde_saphyr::from_str(
-            &std::fs::read_to_string(repository().join("deploy/helm/machinist/Chart.yaml")).unwrap(),
+            &std::fs::read_to_string(repository().join("deploy/helm/machinist/Chart.yaml"))
+                .unwrap(),
         )
         .unwrap();
         assert_eq!(about["appVersion"], env!("CARGO_PKG_VERSION"));
@@ -225,8 +227,12 @@ fn the_operator_links_nothing_that_the_image_lacks() {
             .collect();
         assert!(libraries.contains(&"libc.so.6"), "{text}");
         for library in libraries {
-            let family = ["libc.", "libm.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "ld-linux"];
-            assert!(family.iter().any(|name| library.starts_with(name)), "{library} is not in the image");
+            let family =
+                ["libc.", "libm.", "libgcc_s.", "libdl.", "libpthread.", "librt.", "ld-linux"];
+            assert!(
+                family.iter().any(|name| library.starts_with(name)),
+                "{library} is not in the image"
+            );
         }
     });
 }
@@ -237,12 +243,18 @@ async fn foreign_kinds(client: &Client) {
     DONE.get_or_init(|| async {
         let known = Api::<CustomResourceDefinition>::all(client.clone());
         for definition in documents(FOREIGN_KINDS).unwrap() {
-            if known.get_opt(definition["metadata"]["name"].as_str().unwrap()).await.unwrap().is_none() {
+            if known
+                .get_opt(definition["metadata"]["name"].as_str().unwrap())
+                .await
+                .unwrap()
+                .is_none()
+            {
                 apply_crds(client, &definition.to_string()).await.unwrap();
             }
         }
         for name in ["openshift-cloud-credential-operator", "openshift-machine-api"] {
-            let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+            let namespace =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             machinist_testbed::manifests::apply(client, namespace).await.unwrap();
         }
     })

@@ -31,7 +31,12 @@ async fn operators_client(arena: &Arena) -> Client {
 }
 
 /// One verb on one resource, as `patch ""/nodes` or `update coordination.k8s.io/leases a-lease`.
-fn grants(groups: &[String], resources: &[String], names: &[String], verbs: &[String]) -> Vec<String> {
+fn grants(
+    groups: &[String],
+    resources: &[String],
+    names: &[String],
+    verbs: &[String],
+) -> Vec<String> {
     let mut grants = Vec::new();
     for group in groups {
         for resource in resources {
@@ -96,7 +101,8 @@ fn the_operator_may_do_what_is_shipped_and_nothing_else() {
     run(async {
         let arena = Arena::new("rbac-rules").await;
         let client = operators_client(&arena).await;
-        let everywhere: BTreeSet<_> = shipped(&["ClusterRole"]).union(&of_everybody()).cloned().collect();
+        let everywhere: BTreeSet<_> =
+            shipped(&["ClusterRole"]).union(&of_everybody()).cloned().collect();
         // What others grant for their remediation.
         let aggregated = Api::<ClusterRole>::all(arena.client.clone())
             .get("machinist-operator-ext-remediation")
@@ -156,7 +162,14 @@ const DENIED: [(&str, &str, &str, &str, &str, bool); 33] = [
     ("certificates.k8s.io", "signers", "", "kubernetes.io/kubelet-serving", "sign", false),
     ("certificates.k8s.io", "signers", "", "example.com/any", "approve", false),
     // What belongs to others.
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "others", "patch", false),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        "",
+        "others",
+        "patch",
+        false,
+    ),
     ("config.openshift.io", "clusteroperators", "status", "dns", "patch", false),
     ("apps", "deployments", "", "machinist-operator", "patch", true),
     ("coordination.k8s.io", "leases", "", "kube-controller-manager", "update", true),
@@ -224,13 +237,12 @@ fn of_a_node_the_operator_writes_only_labels_annotations_taints_and_cordons() {
         all.create(&PostParams::default(), &node).await.unwrap();
 
         let dry = PatchParams { dry_run: true, ..PatchParams::default() };
-        let attempt = async |patch: Value| {
-            match nodes.patch(&arena.name, &dry, &Patch::Merge(patch)).await {
+        let attempt =
+            async |patch: Value| match nodes.patch(&arena.name, &dry, &Patch::Merge(patch)).await {
                 Ok(_) => None,
                 Err(kube::Error::Api(status)) => Some(status.message.clone()),
                 Err(error) => panic!("{error}"),
-            }
-        };
+            };
         let denied = arena
             .eventually("the guard is in force", async || {
                 attempt(json!({"spec": {"providerID": "aws:///zone/i-1"}})).await
@@ -242,7 +254,10 @@ fn of_a_node_the_operator_writes_only_labels_annotations_taints_and_cordons() {
             json!({"metadata": {"finalizers": ["example.com/any"]}}),
         ] {
             let denied = attempt(patch.clone()).await;
-            assert!(denied.is_some_and(|words| words.contains("the operator changes only")), "{patch}");
+            assert!(
+                denied.is_some_and(|words| words.contains("the operator changes only")),
+                "{patch}"
+            );
         }
         let taint = json!({"key": "example.com/any", "effect": "NoSchedule"});
         let allowed = attempt(json!({

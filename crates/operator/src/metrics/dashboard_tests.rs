@@ -9,8 +9,15 @@ use serde_json::Value;
 use super::*;
 
 /// Names of queries that are functions, keywords or labels are told from metrics by these.
-const PREFIXES: [&str; 7] =
-    ["machinist_", "mapi_", "workqueue_", "controller_runtime_", "rest_client_", "process_", "leader_"];
+const PREFIXES: [&str; 7] = [
+    "machinist_",
+    "mapi_",
+    "workqueue_",
+    "controller_runtime_",
+    "rest_client_",
+    "process_",
+    "leader_",
+];
 
 /// Every family with a sample, as a family is published from its first sample on.
 fn published() -> BTreeSet<String> {
@@ -64,8 +71,9 @@ fn every_metric_of_the_dashboard_is_published() {
         let title = panel["title"].as_str().unwrap();
         for query in queries(panel) {
             let words = query.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
-            let names: Vec<&str> =
-                words.filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix))).collect();
+            let names: Vec<&str> = words
+                .filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
+                .collect();
             assert!(!names.is_empty(), "{title}: {query} shows nothing of ours");
             for name in names {
                 let base = name.strip_suffix("_total").or(name.strip_suffix("_bucket"));

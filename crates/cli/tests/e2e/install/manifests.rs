@@ -21,8 +21,10 @@ impl Manifests {
     pub fn parse(yaml: &str) -> Self {
         let mut objects = BTreeMap::new();
         for object in documents(yaml).unwrap() {
-            let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            let key = ["/kind", "/metadata/namespace", "/metadata/name"].map(|one| text(one).to_owned());
+            let text =
+                |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let key =
+                ["/kind", "/metadata/namespace", "/metadata/name"].map(|one| text(one).to_owned());
             assert!(!key[0].is_empty() && !key[2].is_empty(), "{object}");
             let key: (String, String, String) = key.into();
             assert!(objects.insert(key.clone(), object).is_none(), "{key:?} is there twice");

@@ -26,7 +26,7 @@ fn folder() -> PathBuf {
 /// The file of an object: manifests are applied in the order of the files' names.
 fn file_of(object: &Value) -> &'static str {
     if object["metadata"]["annotations"]["release.openshift.io/delete"] == "true" {
-        return "0000_99_machine-api-operator_00_tombstones.yaml";
+        return "0000_30_machine-api-operator_10_tombstones.yaml";
     }
     match object["kind"].as_str().unwrap() {
         "Namespace" => "0000_30_machine-api-operator_00_namespace.yaml",
@@ -169,7 +169,8 @@ fn the_credentials_request_asks_for_the_calls_of_the_policy() {
         assert_eq!(asked, actions(&policy["Statement"], "Action"));
         for entry in entries.as_array().unwrap() {
             let changes = ["ec2:TerminateInstances", "ec2:ReleaseHosts", "iam:PassRole"];
-            let has = |action: &&str| entry["action"].as_array().unwrap().contains(&(*action).into());
+            let has =
+                |action: &&str| entry["action"].as_array().unwrap().contains(&(*action).into());
             if changes.iter().any(has) {
                 assert!(!entry["policyCondition"].is_null(), "{entry}");
             }
