@@ -5,6 +5,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     reason = "clippy takes the helpers of an integration test for production code"
 )]
 

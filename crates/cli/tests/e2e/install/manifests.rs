@@ -45,8 +45,8 @@ impl Manifests {
     }
 
     pub fn find(&self, kind: &str, name: &str) -> &Value {
-        let mut found = self.of_kind(kind).filter(|object| object["metadata"]["name"] == name);
-        found.next().unwrap_or_else(|| panic!("there is no {kind} {name}"))
+        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        self.all().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
     pub fn without(&self, is_it: impl Fn(&Value) -> bool) -> Self {
