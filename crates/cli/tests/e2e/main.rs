@@ -9,6 +9,7 @@
 )]
 
 mod acceptance;
+mod admission;
 mod adoption;
 mod arena;
 mod bad_input;

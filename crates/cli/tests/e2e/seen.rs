@@ -52,6 +52,12 @@ pub fn record_of(machine: &Machine) -> ProviderStatus {
     status.map(|raw| raw.parse().unwrap()).unwrap_or_default()
 }
 
+/// A port that nobody listens at right now.
+pub fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 impl Arena {
     pub async fn machine(&self, name: &str) -> Machine {
         self.api::<Machine>().get(name).await.unwrap()
