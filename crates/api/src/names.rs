@@ -143,6 +143,10 @@ pub mod reason {
     pub const PROVIDER_ERROR: &str = "ProviderError";
     pub const CREATING_FAILED: &str = "CreatingMachinesFailed";
     pub const DELETING_FAILED: &str = "DeletingMachinesFailed";
+    /// A MachineSet asks for more Machines than one may have.
+    pub const TOO_MANY_MACHINES: &str = "TooManyMachines";
+    /// There are as many Machines as there may be.
+    pub const CEILING_REACHED: &str = "CeilingReached";
     pub const AS_DESIRED: &str = "AsDesired";
     /// The instance was started and is not up yet.
     pub const INSTANCE_STARTING: &str = "InstanceStarting";

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
+use machinist_core::machineset::Ceilings;
 
 use crate::logging::{DEFAULT_LEVEL, LogFormat};
 
@@ -99,6 +100,15 @@ pub struct Args {
     /// Machines that are worked on at once.
     #[arg(long, default_value_t = 32)]
     pub machine_concurrency: usize,
+
+    /// Machines that one MachineSet may own, those that are going included. One that wants more makes
+    /// none at all and says so; nothing is deleted for it.
+    #[arg(long, value_name = "N", default_value_t = Ceilings::default().of_one_set)]
+    pub max_machines_per_set: usize,
+
+    /// Machines that there may be in all. At that number none is made.
+    #[arg(long, value_name = "N", default_value_t = Ceilings::default().of_all)]
+    pub max_machines: usize,
 
     /// Nodes that are drained at once.
     #[arg(long, default_value_t = 64)]

@@ -3,15 +3,17 @@
 //! The same five steps as every controller; `validate` is part of the decision.
 
 pub mod capacity;
+mod creations;
 mod execute;
 mod memory;
 mod observe;
 mod publish;
 
-use machinist_core::machineset::decide;
+use machinist_core::machineset::{Ceilings, decide};
 
 pub use self::memory::Memory;
 use crate::{
+    args::Args,
     context::Context,
     engine::{queue::Outcome, store::ObjectKey},
     machine::{superseded_or_failed, until},
@@ -21,6 +23,10 @@ use crate::{
 mod tests;
 
 pub const NAME: &str = "machineset";
+
+pub fn ceilings(args: &Args) -> Ceilings {
+    Ceilings { of_one_set: args.max_machines_per_set, of_all: args.max_machines }
+}
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
     let Some(set) = context.stores.machine_sets.get(&key) else {

@@ -327,7 +327,8 @@ fn start_controllers(
             Box::pin(async move { machine::reconcile(&context, &memory, key).await })
         }),
     );
-    let (of, memory) = (Arc::clone(context), Arc::new(machineset::Memory::default()));
+    let ceilings = machineset::ceilings(args);
+    let (of, memory) = (Arc::clone(context), Arc::new(machineset::Memory::new(ceilings)));
     start(
         machineset::NAME,
         queues.machine_sets,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How the peer says it; a cause may follow.
-const NOT_CREATED: &str = "Instance has not been created";
+pub(crate) const NOT_CREATED: &str = "Instance has not been created";
 
 /// A status in the making.
 #[derive(Clone, Debug)]

@@ -4,14 +4,15 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use machinist_api::{
-    AuthoritativeApi, Condition, ConditionSeverity, ConditionStatus, Machine, MachineSet,
-    MachineSetStatus, condition,
+    AuthoritativeApi, ConditionStatus, Machine, MachineSet, MachineSetStatus, condition,
     names::{condition_type, error_reason, event, finalizer, reason},
 };
 
 use super::{
+    ceiling,
     delete_order::first_to_go,
     observed::{Member, Observed, ScalingFailure, validate},
+    trouble::{self, Trouble},
 };
 use crate::{
     decision::{Announcement, Decision, Wait},
@@ -64,7 +65,9 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> MachineSetDecision {
     };
     let mut actions = Vec::new();
     let mut kept: Vec<&Member<'_>> = Vec::new();
+    let mut owned = observed.unreadable;
     for member in &observed.machines {
+        owned += usize::from(is_owned(set, member.machine));
         match belonging(set, member.machine, &selector) {
             Belonging::Ours if !is_deleting(member.machine) => kept.push(member),
             Belonging::Adoptable if !is_deleting(member.machine) => {
@@ -81,18 +84,18 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> MachineSetDecision {
     }
     kept.sort_by(|left, right| left.machine.metadata.name.cmp(&right.machine.metadata.name));
 
-    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
-    let wanted = wanted.saturating_sub(observed.unreadable);
+    let replicas = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(0);
+    let wanted = replicas.saturating_sub(observed.unreadable);
     let mut waiting = Vec::new();
+    let mut allowance = ceiling::Allowance::default();
     if kept.len() < wanted {
         let missing = wanted - kept.len();
-        actions.extend(
-            observed
-                .fresh_names
-                .iter()
-                .take(missing)
-                .map(|name| Action::Create(Box::new(new_machine(set, name)))),
-        );
+        allowance = ceiling::allow(replicas, missing, owned, &observed.bounds);
+        let names = observed.fresh_names.iter().take(allowance.count);
+        actions.extend(names.map(|name| Action::Create(Box::new(new_machine(set, name)))));
+        if let Some(refusal) = &allowance.refusal {
+            waiting.push(Wait::on(refusal.reason, &refusal.message));
+        }
         waiting.push(Wait::on("ScalingUp", format!("{missing} machines are to be made")));
     } else if kept.len() > wanted {
         let machines: Vec<&Machine> = kept.iter().map(|member| member.machine).collect();
@@ -108,11 +111,16 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> MachineSetDecision {
     let (counted, recheck) = count(set, &kept, &selector, now);
     // With nothing left to do, nothing fails any more, whatever happened before.
     let failure = observed.last_failure.filter(|_| !actions.is_empty());
-    let described = describe_scaling(counted, failure, now);
+    let refusal = allowance.refusal.as_ref();
+    let trouble = failure.or(refusal).map(Trouble::Scaling);
+    let trouble = trouble.or_else(|| trouble::of_launches(&kept));
+    let described = trouble::describe(counted, trouble.as_ref(), now);
     let mut decision = spaced(set, described, observed.status_written_at, now);
     decision.actions = actions;
     decision.waiting = waiting;
-    if let Some(at) = recheck {
+    decision.announcements.extend(refusal.and_then(|refusal| trouble::announce(set, refusal)));
+    let again = allowance.again_after.and_then(|after| now.checked_add(after).ok());
+    for at in recheck.into_iter().chain(again) {
         decision.recheck_by(at);
     }
     decision
@@ -125,13 +133,19 @@ enum Belonging {
     Foreign,
 }
 
+fn controller(machine: &Machine) -> Option<&OwnerReference> {
+    machine.metadata.owner_references.iter().flatten().find(|one| one.controller == Some(true))
+}
+
+fn is_owned(set: &MachineSet, machine: &Machine) -> bool {
+    controller(machine).is_some_and(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+}
+
 fn belonging(set: &MachineSet, machine: &Machine, selector: &MachineSelector) -> Belonging {
-    let controller =
-        machine.metadata.owner_references.iter().flatten().find(|one| one.controller == Some(true));
     let empty = Default::default();
     let matches = selector.matches(machine.metadata.labels.as_ref().unwrap_or(&empty));
-    match controller {
-        Some(owner) if Some(&owner.uid) == set.metadata.uid.as_ref() => {
+    match controller(machine) {
+        Some(_) if is_owned(set, machine) => {
             if matches {
                 Belonging::Ours
             } else {
@@ -234,39 +248,6 @@ fn is_known_not_to_run(machine: &Machine) -> bool {
         .is_some_and(|condition| condition.status == ConditionStatus::False)
 }
 
-/// Says why Machines could not be made or deleted, and takes it back when they could (D24).
-fn describe_scaling(
-    mut status: MachineSetStatus,
-    failure: Option<&ScalingFailure>,
-    now: Timestamp,
-) -> MachineSetStatus {
-    match failure {
-        Some(failure) => {
-            let condition = Condition::fails(
-                condition_type::SCALING,
-                ConditionSeverity::Error,
-                failure.reason,
-                &failure.message,
-                now,
-            );
-            condition::set(&mut status.conditions, condition);
-            status.error_reason = Some(failure.error_reason.to_owned());
-            status.error_message = Some(failure.message.clone());
-        }
-        None => {
-            // A healthy set carries no condition of ours: one is written only to take a failure back.
-            if condition::find(&status.conditions, condition_type::SCALING).is_some() {
-                let condition =
-                    Condition::holds(condition_type::SCALING, now).with_reason(reason::AS_DESIRED);
-                condition::set(&mut status.conditions, condition);
-            }
-            status.error_reason = None;
-            status.error_message = None;
-        }
-    }
-    status
-}
-
 /// Holds back a status in which only the counts of ready and available Machines moved, when one was
 /// written a moment ago.
 fn spaced(
@@ -295,19 +276,13 @@ fn spaced(
 }
 
 fn invalid(set: &MachineSet, message: &str, now: Timestamp) -> MachineSetDecision {
-    let mut status = set.status.clone().unwrap_or_default();
-    condition::set(
-        &mut status.conditions,
-        Condition::fails(
-            condition_type::SCALING,
-            ConditionSeverity::Error,
-            reason::INVALID_CONFIGURATION,
-            message,
-            now,
-        ),
-    );
-    status.error_reason = Some(error_reason::INVALID_CONFIGURATION.to_owned());
-    status.error_message = Some(message.to_owned());
+    let fault = ScalingFailure {
+        reason: reason::INVALID_CONFIGURATION,
+        error_reason: error_reason::INVALID_CONFIGURATION,
+        message: message.to_owned(),
+    };
+    let status = set.status.clone().unwrap_or_default();
+    let mut status = trouble::describe(status, Some(&Trouble::Scaling(&fault)), now);
     status.observed_generation = set.metadata.generation;
     let mut decision = Decision::settled(status);
     decision.announcements.push(Announcement::warning(event::RECONCILE_ERROR, message));

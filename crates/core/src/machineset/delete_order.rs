@@ -1,5 +1,10 @@
-//! Which Machines go first when a pool shrinks. Equal ones go in the order of their names, so that
-//! the same question always has the same answer.
+//! Which Machines go first when a pool shrinks.
+//!
+//! The priorities are the peer's. Where they are equal, what was chosen by somebody goes first, then
+//! age decides where the policy asks for it (a float cannot tell seconds apart after years), then the
+//! name: the same question always has the same answer.
+
+use std::cmp::Ordering;
 
 use jiff::Timestamp;
 use machinist_api::{Machine, names::annotation};
@@ -18,6 +23,8 @@ pub fn first_to_go<'a>(
     ordered.sort_by(|left, right| {
         priority(right, policy, now)
             .total_cmp(&priority(left, policy, now))
+            .then_with(|| is_chosen(right).cmp(&is_chosen(left)))
+            .then_with(|| by_creation(left, right, policy))
             .then_with(|| left.metadata.name.cmp(&right.metadata.name))
     });
     ordered.truncate(count);
@@ -29,10 +36,9 @@ fn priority(machine: &Machine, policy: Option<&str>, now: Timestamp) -> f64 {
     if machine.metadata.deletion_timestamp.is_some() {
         return 100.0;
     }
-    let is_chosen = is_marked(machine) || has_error(machine);
+    let is_chosen = is_chosen(machine);
     match policy {
-        Some("Oldest") if is_chosen => 100.0,
-        Some("Newest") if is_chosen => 100.0,
+        Some("Oldest" | "Newest") if is_chosen => 100.0,
         Some("Oldest") => by_age(machine, now),
         Some("Newest") => 100.0 - by_age(machine, now),
         _ if is_chosen => 50.0,
@@ -45,6 +51,23 @@ fn by_age(machine: &Machine, now: Timestamp) -> f64 {
     let Some(created) = machine.metadata.creation_timestamp.as_ref() else { return 0.0 };
     let age = now.duration_since(created.0).as_secs_f64();
     if age <= 0.0 { 0.0 } else { 50.0 * (1.0 - (-age / AGE_SCALE_SECONDS).exp()) }
+}
+
+/// One without a time counts as new, as in its priority.
+fn by_creation(left: &Machine, right: &Machine, policy: Option<&str>) -> Ordering {
+    let created = |machine: &Machine| {
+        machine.metadata.creation_timestamp.as_ref().map_or(Timestamp::MAX, |at| at.0)
+    };
+    match policy {
+        Some("Oldest") => created(left).cmp(&created(right)),
+        Some("Newest") => created(right).cmp(&created(left)),
+        _ => Ordering::Equal,
+    }
+}
+
+/// Whether somebody asked for it to go, or it is broken.
+fn is_chosen(machine: &Machine) -> bool {
+    is_marked(machine) || has_error(machine)
 }
 
 fn is_marked(machine: &Machine) -> bool {

@@ -7,7 +7,7 @@ use machinist_api::{
     names::{error_reason, reason},
 };
 
-use super::decide::Action;
+use super::{ceiling::Bounds, decide::Action};
 use crate::{decision::FieldError, selector::MachineSelector};
 
 /// A pool and everything in its namespace that may belong to it.
@@ -22,6 +22,8 @@ pub struct Observed<'a> {
     pub fresh_names: &'a [String],
     /// When this process last wrote the status; spaces out mere counts.
     pub status_written_at: Option<Timestamp>,
+    /// How many Machines may be made.
+    pub bounds: Bounds,
     /// Why the last attempt to make or remove Machines failed, if it did.
     pub last_failure: Option<&'a ScalingFailure>,
 }
@@ -59,6 +61,9 @@ impl ScalingFailure {
     }
 }
 
+/// What `status.labelSelector` may hold. A longer one would fail every write of the status.
+const LABEL_SELECTOR_MAX: usize = 4096;
+
 /// What a MachineSet must be before anything is done for it.
 pub fn validate(set: &MachineSet) -> Result<MachineSelector, FieldError> {
     let selector = MachineSelector::read("spec.selector", &set.spec.selector)?;
@@ -68,6 +73,15 @@ pub fn validate(set: &MachineSet) -> Result<MachineSelector, FieldError> {
             format!(
                 "Invalid value: `selector` does not match template `labels`: {} is wanted",
                 selector.canonical()
+            ),
+        ));
+    }
+    let length = selector.canonical().chars().count();
+    if length > LABEL_SELECTOR_MAX {
+        return Err(FieldError::new(
+            "spec.selector",
+            format!(
+                "Too long: as status.labelSelector it has {length} characters, more than {LABEL_SELECTOR_MAX}"
             ),
         ));
     }

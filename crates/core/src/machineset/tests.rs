@@ -1,15 +1,26 @@
 //! Tables over one pool.
 
-use jiff::Timestamp;
+mod ceilings;
+mod delete_order;
+mod trouble;
+
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::{Machine, MachineSet, condition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    Action, MachineSetDecision, Observed, decide,
-    delete_order::first_to_go,
+    Action, Bounds, Ceilings, MachineSetDecision, Observed, decide,
     observed::{Member, ScalingFailure},
+};
+
+/// Nothing is in the way.
+const FREE: Bounds = Bounds {
+    ceilings: Ceilings { of_one_set: 100, of_all: 100 },
+    machines_in_all: 0,
+    permitted: 100,
+    burst_after: SignedDuration::ZERO,
 };
 
 fn now() -> Timestamp {
@@ -81,6 +92,7 @@ fn with_nodes(set: &MachineSet, machines: &[Machine], nodes: &[Node]) -> Machine
             .collect(),
         unreadable: 0,
         fresh_names: &fresh,
+        bounds: FREE,
         status_written_at: None,
         last_failure: None,
     };
@@ -129,6 +141,7 @@ fn a_machine_that_cannot_be_read_fills_its_place() {
         machines: vec![Member { machine: &one, node: None }],
         unreadable: 1,
         fresh_names: &fresh,
+        bounds: FREE,
         status_written_at: None,
         last_failure: None,
     };
@@ -166,39 +179,6 @@ fn what_no_longer_matches_is_released_and_what_matches_is_adopted() {
         })
         .collect();
     assert_eq!(kinds, [("release", "strayed"), ("adopt", "orphan")]);
-}
-
-#[test]
-fn the_marked_the_failed_and_the_unlinked_go_first() {
-    let machines = [
-        plain("a"),
-        machine("b", json!({}), json!({})),
-        machine("c", json!({}), json!({"nodeRef": {"name": "c"}, "errorMessage": "bad"})),
-        machine(
-            "d",
-            json!({"annotations": {"machine.openshift.io/cluster-api-delete-machine": "yes"}}),
-            json!({"nodeRef": {"name": "d"}}),
-        ),
-        plain("e"),
-    ];
-    assert_eq!(deleted(&decided(&set(json!({"replicas": 1})), &machines)), ["c", "d", "b", "a"]);
-    let empty_mark = machine(
-        "z",
-        json!({"annotations": {"machine.openshift.io/delete-machine": ""}}),
-        json!({"nodeRef": {"name": "z"}}),
-    );
-    assert_eq!(deleted(&decided(&set(json!({"replicas": 1})), &[plain("a"), empty_mark])), ["a"]);
-}
-
-#[test]
-fn age_decides_by_policy() {
-    let old = machine("old", json!({"creationTimestamp": "2025-01-01T00:00:00Z"}), json!({}));
-    let new = machine("new", json!({"creationTimestamp": "2026-01-01T11:59:00Z"}), json!({}));
-    let both = [&new, &old];
-    let first =
-        |policy| first_to_go(&both, 1, Some(policy), now())[0].metadata.name.clone().unwrap();
-    assert_eq!(first("Oldest"), "old");
-    assert_eq!(first("Newest"), "new");
 }
 
 #[test]
@@ -304,6 +284,7 @@ fn a_failure_to_scale_is_said_by_its_kind_and_taken_back() {
                 machines: machines.iter().map(|machine| Member { machine, node: None }).collect(),
                 unreadable: 0,
                 fresh_names: &fresh,
+                bounds: FREE,
                 status_written_at: None,
                 last_failure: Some(&failure),
             };
@@ -332,6 +313,7 @@ fn mere_counts_are_not_written_again_at_once() {
         machines: machines.iter().map(|machine| Member { machine, node: None }).collect(),
         unreadable: 0,
         fresh_names: &[],
+        bounds: FREE,
         status_written_at: Some(now()),
         last_failure: None,
     };

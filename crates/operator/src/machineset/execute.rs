@@ -42,7 +42,7 @@ pub async fn execute(
     if !creations.is_empty() {
         reveal_unseen(context, set).await?;
     }
-    let (mut failures, deletion_failures, ownership_failures) = futures::join!(
+    let ((mut failures, is_postponed), deletion_failures, ownership_failures) = futures::join!(
         slowly_started(context, memory, set, &creations),
         all_tried(context, memory, set, &deletions),
         all_tried(context, memory, set, &ownership),
@@ -56,6 +56,11 @@ pub async fn execute(
     report(context, memory, set, failures.first());
     match failures.into_iter().chain(superseded).next() {
         Some((_, error)) => Err(error),
+        // Other pools took what this one had seen: it looks again.
+        None if is_postponed => {
+            let what = format!("the machines that set {} may make", ObjectKey::of(set));
+            Err(WriteError::Conflict { what }.into())
+        }
         None => Ok(()),
     }
 }
@@ -105,23 +110,27 @@ fn report(context: &Context, memory: &Memory, set: &MachineSet, failure: Option<
 }
 
 /// Tries in growing batches and stops after one with a failure: whatever refuses one Machine of a
-/// template refuses them all.
+/// template refuses them all. Also tells whether the bounds for all pools stopped it.
 async fn slowly_started<'a>(
     context: &Context,
     memory: &Memory,
     set: &MachineSet,
     actions: &[&'a Action],
-) -> Vec<Failure<'a>> {
+) -> (Vec<Failure<'a>>, bool) {
     let mut batch = FIRST_BATCH;
     let mut rest = actions;
     let mut failures = Vec::new();
     while !rest.is_empty() && failures.iter().all(|(_, error)| is_superseded(error)) {
-        let (now, later) = rest.split_at(batch.min(rest.len()));
+        let permits = memory.creations.take(context, batch.min(rest.len()));
+        if permits.count == 0 {
+            return (failures, true);
+        }
+        let (now, later) = rest.split_at(permits.count.min(rest.len()));
         failures.extend(side_by_side(context, memory, set, now).await);
         rest = later;
         batch = (batch * 2).min(LARGEST_BATCH);
     }
-    failures
+    (failures, false)
 }
 
 async fn all_tried<'a>(

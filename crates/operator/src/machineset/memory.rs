@@ -7,14 +7,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use machinist_core::machineset::observed::ScalingFailure;
+use machinist_core::machineset::{Ceilings, observed::ScalingFailure};
 
+use super::creations::Creations;
 use crate::engine::{env::Env, store::ObjectKey};
 
 /// Remembered of all pools.
 #[derive(Debug, Default)]
 pub struct Memory {
     sets: Mutex<BTreeMap<ObjectKey, SetMemory>>,
+    pub creations: Creations,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,6 +35,11 @@ const SUFFIX_LENGTH: usize = 5;
 const PREFIX_LENGTH: usize = 57;
 
 impl Memory {
+    /// With other ceilings than the usual ones.
+    pub fn new(ceilings: Ceilings) -> Self {
+        Self { creations: Creations::new(ceilings), ..Self::default() }
+    }
+
     pub fn of(&self, key: &ObjectKey) -> SetMemory {
         self.lock().get(key).cloned().unwrap_or_default()
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use machinist_api::{Machine, MachineSet};
-use machinist_core::machineset::{Observed, observed::Member, validate};
+use machinist_core::machineset::{Bounds, Observed, observed::Member, validate};
 
 use super::memory::{Memory, SetMemory, fresh_name};
 use crate::{context::Context, engine::store::ObjectKey, index};
@@ -17,6 +17,7 @@ pub struct Observation {
     members: Vec<(Arc<Machine>, Option<Arc<Node>>)>,
     unreadable: usize,
     names: Vec<String>,
+    bounds: Bounds,
     memory: SetMemory,
 }
 
@@ -31,6 +32,7 @@ impl Observation {
                 .collect(),
             unreadable: self.unreadable,
             fresh_names: &self.names,
+            bounds: self.bounds,
             status_written_at: self.memory.status_written_at,
             last_failure: self.memory.last_failure.as_ref(),
         }
@@ -78,7 +80,8 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
         names.push(fresh_name(&context.env, &key.name));
     }
     let unreadable = unreadable_members(context, set);
-    Observation { set: Arc::clone(set), members, unreadable, names, memory: remembered }
+    let bounds = memory.creations.bounds(context);
+    Observation { set: Arc::clone(set), members, unreadable, names, bounds, memory: remembered }
 }
 
 /// How many Machines of this set exist that could not be read.

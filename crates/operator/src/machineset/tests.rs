@@ -114,3 +114,64 @@ async fn members_are_the_owned_and_the_ownerless_that_match() {
         observed.machines.iter().filter_map(|one| one.machine.metadata.name.as_deref()).collect();
     assert_eq!(names, ["owned", "owned-stray", "orphan"]);
 }
+
+const SETS: &str = "/apis/machine.openshift.io/v1beta1/namespaces/ns/machinesets";
+
+/// A second pool that wants the same.
+fn other_pool(replicas: i32) -> Value {
+    let mut other = pool(replicas);
+    other["metadata"]["name"] = json!("other");
+    other["metadata"]["uid"] = json!("uid-other");
+    other["spec"]["selector"]["matchLabels"]["pool"] = json!("other");
+    other["spec"]["template"]["metadata"]["labels"]["pool"] = json!("other");
+    other
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_thousand_machines_are_refused_on_the_set_and_nothing_goes() {
+    let (world, memory) = (world(100_000, &three()), Memory::default());
+    world.server.put(SETS, pool(100_000));
+    for _ in 0..3 {
+        assert!(matches!(pass(&world, &memory).await, Outcome::Settled));
+    }
+    assert_eq!((world.requests("POST"), world.requests("DELETE")), (vec![], vec![]));
+    assert_eq!(world.requests("PATCH"), [format!("{SETS}/pool/status")], "said once");
+    let key = ObjectKey::new("ns", "pool");
+    let status = world.context.stores.machine_sets.get(&key).unwrap().status.clone().unwrap();
+    assert_eq!(status.replicas, Some(3));
+    let words = status.error_message.unwrap();
+    assert!(words.starts_with("spec.replicas: Invalid value: 100000"), "{words}");
+    assert_eq!(world.into_event_count().await, 1);
+}
+
+/// Both look at the same room before either has made a Machine.
+#[tokio::test(start_paused = true)]
+async fn two_pools_side_by_side_never_pass_the_ceiling_of_all() {
+    let world = world(40, &[]);
+    world.context.stores.machine_sets.apply_written(read(other_pool(40)));
+    let memory = Memory::new(Ceilings { of_one_set: 100, of_all: 50 });
+    for _ in 0..5 {
+        let keys = ["pool", "other"].map(|name| ObjectKey::new("ns", name));
+        let passes = keys.map(|key| reconcile(&world.context, &memory, key));
+        futures::future::join_all(passes).await;
+    }
+    assert_eq!(world.requests("POST").len(), 50);
+    assert_eq!(world.context.stores.machines.len(), 50);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_away_is_slowed_down() {
+    let world = world(1800, &[]);
+    let memory = Memory::default();
+    let made = || world.context.stores.machines.len();
+    let mut last = Outcome::Settled;
+    for _ in 0..40 {
+        last = pass(&world, &memory).await;
+    }
+    // The reserve, and what the rate gave meanwhile: no time has passed.
+    assert_eq!(made(), 500);
+    let Outcome::RecheckAfter(pause) = last else { panic!("{last:?}") };
+    tokio::time::sleep(pause).await;
+    pass(&world, &memory).await;
+    assert!((520..560).contains(&made()), "{}", made());
+}
