@@ -13,6 +13,9 @@ venv="$root/.venv"
 # The one place where cargo-deny's version is pinned.
 deny_version=0.20.2
 deny="$cache/cargo-deny-$deny_version/bin/cargo-deny"
+# Unpacked out of Debian's package, where the machine has none of its own.
+promtool="$cache/promtool/promtool"
+if [ ! -x "$promtool" ] && command -v promtool >/dev/null; then promtool="$(command -v promtool)"; fi
 # Go's is the one that the testbed's programs ask for.
 go_version="$(awk '$1 == "go" { print $2; exit }' tools/kube/go.mod)"
 own_go="$cache/go-$go_version"

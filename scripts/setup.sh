@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What does this machine lack, and how does it get it?
 #
-#   scripts/setup.sh [c] [rust] [go] [python] [deny]
+#   scripts/setup.sh [c] [rust] [go] [python] [deny] [promtool]
 #
 # As root on Debian, missing packages are installed. Otherwise they are named and nothing happens.
-# Rust, Go and cargo-deny are installed for the user alone. What is there already is left as it is.
+# Rust, Go, cargo-deny and promtool are installed for the user alone. What is there already is left as it
+# is.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
@@ -24,6 +25,7 @@ main() {
   if is_wanted rust; then install_rust; fi
   if is_wanted go; then install_go; fi
   if is_wanted deny; then install_deny; fi
+  if is_wanted promtool; then install_promtool; fi
 }
 
 install_packages() {
@@ -44,14 +46,18 @@ install_packages() {
   fi
   say "installing ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  # The lock timeout does not cover the lock on the package lists.
+  update_package_lists
+  apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${packages[@]}" </dev/null
+}
+
+# The lock timeout does not cover the lock on the package lists.
+update_package_lists() {
   local attempt
   for attempt in 1 2 3 4 5; do
-    if apt-get -o DPkg::Lock::Timeout=300 update; then break; fi
+    if apt-get -o DPkg::Lock::Timeout=300 update; then return; fi
     if [ "$attempt" -eq 5 ]; then fail "apt-get update failed"; fi
     sleep 10
   done
-  apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "${packages[@]}" </dev/null
 }
 
 # A compiler without the C library's headers fails only minutes into the build.
@@ -123,6 +129,28 @@ install_deny() {
   # Its release profile optimises across all crates, for minutes; a second's run needs none of that.
   CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
     cargo install --locked --quiet --root "$cache/cargo-deny-$deny_version" "cargo-deny@$deny_version"
+}
+
+# Only one program of Debian's package is wanted, and neither the server nor its service: it is unpacked
+# and not installed. Anybody may fetch a package; only root may renew the lists.
+install_promtool() {
+  if [ -x "$promtool" ] || has promtool; then return; fi
+  if ! has apt-get || ! has dpkg-deb; then
+    fail "please install promtool, which is part of Prometheus (https://prometheus.io/download/)"
+  fi
+  local folder
+  mkdir -p "$cache"
+  folder="$(mktemp -d "$cache/.promtool-XXXXXX")"
+  say "fetching promtool, out of Debian's package prometheus"
+  if ! (cd "$folder" && apt-get download prometheus); then
+    if [ "$(id -u)" -eq 0 ]; then update_package_lists; fi
+    (cd "$folder" && apt-get download prometheus) ||
+      fail "the package prometheus could not be fetched; run apt-get update as root, or install promtool (https://prometheus.io/download/)"
+  fi
+  dpkg-deb --extract "$folder"/prometheus_*.deb "$folder/unpacked"
+  mkdir -p "$(dirname "$promtool")"
+  mv "$folder/unpacked/usr/bin/promtool" "$promtool"
+  rm -rf "$folder"
 }
 
 main

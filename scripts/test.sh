@@ -47,7 +47,9 @@ stage "set-up: packages, Rust, Go" scripts/setup.sh c rust go python
 start_go_programs kube kwok helm
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
+stage "set-up: promtool" scripts/setup.sh promtool
 stage "lint" scripts/lint.sh
+stage "alert rules" scripts/alerts.sh
 stage "build" cargo build --locked --workspace --all-targets
 stage "Go programs (what was left of them)" wait_for_go_programs
 
@@ -55,6 +57,7 @@ export MACHINIST_VENV="$venv"
 export MACHINIST_BIN="$target/debug/machinist"
 export MACHINIST_OPERATOR="$target/debug/machinist-operator"
 stage "unit and integration tests" cargo test --locked --workspace
+stage "fuzzing" scripts/fuzz.sh
 stage "simulation" scripts/sim.sh
 stage "boto3" crates/testbed/tests/boto3/run.sh "$target/debug/examples/cloud" "$venv"
 stage "no process left behind" scripts/leftovers.sh $$

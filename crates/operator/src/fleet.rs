@@ -49,12 +49,18 @@ fn clouds(clouds: &Clouds) -> CloudsSnapshot {
 }
 
 fn snapshot(stores: &Stores) -> FleetSnapshot {
-    let machines = || stores.machines.list().iter().map(|one| machine_row(one)).collect();
-    let sets = || stores.machine_sets.list().iter().map(|one| machine_set_row(one)).collect();
     FleetSnapshot {
-        machines: stores.machines.is_synced().then(machines),
-        machine_sets: stores.machine_sets.is_synced().then(sets),
+        machines: stores.machines.is_synced().then(|| machine_rows(stores)),
+        machine_sets: stores.machine_sets.is_synced().then(|| machine_set_rows(stores)),
     }
+}
+
+pub(crate) fn machine_rows(stores: &Stores) -> Vec<MachineRow> {
+    stores.machines.list().iter().map(|one| machine_row(one)).collect()
+}
+
+pub(crate) fn machine_set_rows(stores: &Stores) -> Vec<MachineSetRow> {
+    stores.machine_sets.list().iter().map(|one| machine_set_row(one)).collect()
 }
 
 fn machine_row(machine: &Machine) -> MachineRow {

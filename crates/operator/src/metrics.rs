@@ -16,14 +16,14 @@ use prometheus_client::{
 
 use self::{
     clouds::Clouds, fleet::Fleet, health::HealthChecks, instance_failures::InstanceFailures,
-    process::Process, serving::Servers, waiting::Waiting,
+    process::Process, queues::Queues, serving::Servers, waiting::Waiting,
 };
 pub use self::{
     clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
     fleet::{FleetSnapshot, MachineRow, MachineSetRow},
     instance_failures::InstanceOperation,
+    queues::QueueMetrics,
 };
-use crate::engine::queue::Outcome;
 
 mod certificates;
 mod clouds;
@@ -31,6 +31,7 @@ mod fleet;
 mod health;
 mod instance_failures;
 mod process;
+mod queues;
 mod serving;
 mod waiting;
 
@@ -41,10 +42,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const PHASE_BUCKETS: [f64; 13] =
     [5.0, 10.0, 20.0, 30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0];
 
-/// Buckets of a run's duration, in seconds: from an answer out of memory to a cloud that hangs.
-const RUN_BUCKETS: [f64; 12] =
-    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0];
-
 /// All metrics of the process. Clones share the same values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -54,12 +51,7 @@ pub struct Metrics {
 #[derive(Debug)]
 struct Shared {
     registry: Mutex<Registry>,
-    queue_depth: Family<QueueLabels, Gauge>,
-    queue_adds: Family<QueueLabels, Counter>,
-    queue_retries: Family<QueueLabels, Counter>,
-    reconcile: Family<ReconcileLabels, Counter>,
-    reconcile_errors: Family<ControllerLabels, Counter>,
-    reconcile_time: Family<ControllerLabels, Histogram, fn() -> Histogram>,
+    queues: Queues,
     requests: Family<RequestLabels, Counter>,
     lease_held: Family<LeaseLabels, Gauge>,
     watch_failures: Family<KindLabels, Counter>,
@@ -79,23 +71,6 @@ struct Shared {
 }
 
 // The names of the labels are the contract of the original metrics (client-go, controller-runtime, the Machine API).
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct QueueLabels {
-    name: String,
-    controller: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ControllerLabels {
-    controller: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ReconcileLabels {
-    controller: String,
-    result: &'static str,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -157,30 +132,14 @@ struct InvariantLabels {
     invariant: &'static str,
 }
 
-/// The metrics of one queue.
-#[derive(Clone, Debug)]
-pub struct QueueMetrics {
-    pub(crate) depth: Gauge,
-    pub(crate) adds: Counter,
-    pub(crate) retries: Counter,
-    metrics: Metrics,
-    controller: String,
-}
-
 impl Metrics {
     /// Makes the metrics of a process, all at zero.
     #[must_use]
     pub fn new() -> Self {
         let phases: fn() -> Histogram = || Histogram::new(PHASE_BUCKETS);
-        let runs: fn() -> Histogram = || Histogram::new(RUN_BUCKETS);
         let shared = Shared {
             registry: Mutex::default(),
-            queue_depth: Family::default(),
-            queue_adds: Family::default(),
-            queue_retries: Family::default(),
-            reconcile: Family::default(),
-            reconcile_errors: Family::default(),
-            reconcile_time: Family::new_with_constructor(runs),
+            queues: Queues::default(),
             requests: Family::default(),
             lease_held: Family::default(),
             watch_failures: Family::default(),
@@ -314,17 +273,6 @@ impl Metrics {
         self.shared.requests.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn queue(&self, controller: &str) -> QueueMetrics {
-        let labels = QueueLabels { name: controller.to_owned(), controller: controller.to_owned() };
-        QueueMetrics {
-            depth: self.shared.queue_depth.get_or_create_owned(&labels),
-            adds: self.shared.queue_adds.get_or_create_owned(&labels),
-            retries: self.shared.queue_retries.get_or_create_owned(&labels),
-            metrics: self.clone(),
-            controller: controller.to_owned(),
-        }
-    }
-
     fn lock_registry(&self) -> std::sync::MutexGuard<'_, Registry> {
         self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -340,28 +288,7 @@ impl Shared {
     /// Registers every family. A counter's name gets `_total` on the wire.
     fn register(&self) {
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
-        registry.register(
-            "workqueue_depth",
-            "Keys waiting to be handled",
-            self.queue_depth.clone(),
-        );
-        registry.register("workqueue_adds", "Keys added", self.queue_adds.clone());
-        registry.register(
-            "workqueue_retries",
-            "Keys added after a failure",
-            self.queue_retries.clone(),
-        );
-        registry.register("controller_runtime_reconcile", "Runs by result", self.reconcile.clone());
-        registry.register(
-            "controller_runtime_reconcile_errors",
-            "Runs that failed",
-            self.reconcile_errors.clone(),
-        );
-        registry.register(
-            "controller_runtime_reconcile_time_seconds",
-            "Duration of a run",
-            self.reconcile_time.clone(),
-        );
+        self.queues.register(&mut registry);
         registry.register(
             "rest_client_requests",
             "Requests to the API server by status code, method and host",
@@ -427,24 +354,6 @@ impl Shared {
         registry.register_collector(Box::new(self.instance_failures.clone()));
         registry.register_collector(Box::new(self.waiting.clone()));
         registry.register_collector(Box::new(Process));
-    }
-}
-
-impl QueueMetrics {
-    pub(crate) fn finished(&self, outcome: &Outcome, took: Duration) {
-        let Shared { reconcile, reconcile_errors, reconcile_time, .. } = &*self.metrics.shared;
-        let controller = ControllerLabels { controller: self.controller.clone() };
-        let result = match outcome {
-            Outcome::Settled => "success",
-            Outcome::RecheckAfter(_) => "requeue_after",
-            Outcome::Failed(_) => {
-                reconcile_errors.get_or_create(&controller).inc();
-                "error"
-            }
-        };
-        reconcile_time.get_or_create(&controller).observe(took.as_secs_f64());
-        let controller = self.controller.clone();
-        reconcile.get_or_create(&ReconcileLabels { controller, result }).inc();
     }
 }
 

@@ -59,7 +59,8 @@ struct Shared<K> {
 struct State<K> {
     /// Keys to run now, first come first served.
     ready: VecDeque<K>,
-    queued: BTreeSet<K>,
+    /// The same keys, and since when.
+    queued: BTreeMap<K, Instant>,
     running: BTreeSet<K>,
     /// Keys that were added while running.
     again: BTreeSet<K>,
@@ -84,7 +85,7 @@ impl<K: Ord + Clone + Display> Queue<K> {
         let name = name.into();
         let state = State {
             ready: VecDeque::new(),
-            queued: BTreeSet::new(),
+            queued: BTreeMap::new(),
             running: BTreeSet::new(),
             again: BTreeSet::new(),
             delayed: BTreeMap::new(),
@@ -94,7 +95,7 @@ impl<K: Ord + Clone + Display> Queue<K> {
         };
         Self {
             shared: Arc::new(Shared {
-                metrics: metrics.queue(&name),
+                metrics: metrics.queue(&name, env),
                 name,
                 env: env.clone(),
                 state: Mutex::new(state),
@@ -105,7 +106,7 @@ impl<K: Ord + Clone + Display> Queue<K> {
 
     /// Asks for a run of `key` as soon as possible.
     pub fn add(&self, key: K) {
-        let added = self.lock().add(key);
+        let added = self.lock().add(key, self.shared.env.instant());
         if added {
             self.shared.metrics.adds.inc();
             self.publish_depth();
@@ -150,18 +151,18 @@ impl<K: Ord + Clone + Display> Queue<K> {
         H: Fn(K) -> F,
         F: Future<Output = Outcome>,
     {
+        let concurrency = concurrency.max(1);
+        self.shared.metrics.set_concurrency(concurrency);
         let mut runs = FuturesUnordered::new();
         loop {
             // Also when nothing may start: a due time left in the past would turn this loop hot.
             self.promote_due();
-            while runs.len() < concurrency.max(1)
-                && !stopping.is_cancelled()
-                && leadership.is_held()
-            {
-                let Some(key) = self.take() else { break };
+            while runs.len() < concurrency && !stopping.is_cancelled() && leadership.is_held() {
+                let Some((key, waited)) = self.take() else { break };
                 let started = self.shared.env.instant();
+                let measured = self.shared.metrics.began(started, waited);
                 let run = handler(key.clone());
-                runs.push(async move { (key, started, run.await) });
+                runs.push(async move { (key, started, measured, run.await) });
             }
             if stopping.is_cancelled() && runs.is_empty() {
                 return Ok(());
@@ -169,8 +170,10 @@ impl<K: Ord + Clone + Display> Queue<K> {
             let next_due = self.next_due();
             tokio::select! {
                 biased;
-                Some((key, started, outcome)) = runs.next(), if !runs.is_empty() => {
-                    self.finish(key, started, outcome);
+                Some((key, started, measured, outcome)) = runs.next(), if !runs.is_empty() => {
+                    let took = self.shared.env.instant().saturating_duration_since(started);
+                    self.shared.metrics.finished(&measured, &outcome, took);
+                    self.finish(key, outcome);
                 }
                 () = stopping.cancelled(), if !stopping.is_cancelled() => {}
                 () = leadership.changed() => {}
@@ -180,15 +183,16 @@ impl<K: Ord + Clone + Display> Queue<K> {
         }
     }
 
-    /// Takes the next key to run and marks it running.
-    fn take(&self) -> Option<K> {
+    /// Takes the next key to run and marks it running. Also returns how long it waited.
+    fn take(&self) -> Option<(K, Duration)> {
+        let now = self.shared.env.instant();
         let mut state = self.lock();
         let key = state.ready.pop_front()?;
-        state.queued.remove(&key);
+        let since = state.queued.remove(&key).unwrap_or(now);
         state.running.insert(key.clone());
         drop(state);
         self.publish_depth();
-        Some(key)
+        Some((key, now.saturating_duration_since(since)))
     }
 
     fn promote_due(&self) {
@@ -199,9 +203,8 @@ impl<K: Ord + Clone + Display> Queue<K> {
         }
     }
 
-    fn finish(&self, key: K, started: Instant, outcome: Outcome) {
+    fn finish(&self, key: K, outcome: Outcome) {
         let Shared { env, metrics, name, .. } = &*self.shared;
-        metrics.finished(&outcome, env.instant().saturating_duration_since(started));
         let mut state = self.lock();
         state.running.remove(&key);
         match outcome {
@@ -231,7 +234,7 @@ impl<K: Ord + Clone + Display> Queue<K> {
             }
         }
         if state.again.remove(&key) {
-            state.add(key);
+            state.add(key, env.instant());
         }
         drop(state);
         self.publish_depth();
@@ -252,13 +255,14 @@ impl<K: Ord + Clone + Display> Queue<K> {
 
 impl<K: Ord + Clone> State<K> {
     /// Queues the key, or notes that it must run again. Returns whether that changed anything.
-    fn add(&mut self, key: K) -> bool {
+    fn add(&mut self, key: K, now: Instant) -> bool {
         if self.running.contains(&key) {
             return self.again.insert(key);
         }
-        if !self.queued.insert(key.clone()) {
+        if self.queued.contains_key(&key) {
             return false;
         }
+        self.queued.insert(key.clone(), now);
         self.ready.push_back(key);
         true
     }
@@ -285,7 +289,7 @@ impl<K: Ord + Clone> State<K> {
             }
             let key = entry.remove();
             self.due.remove(&key);
-            added += u64::from(self.add(key));
+            added += u64::from(self.add(key, now));
         }
         added
     }

@@ -63,11 +63,11 @@ impl Metrics {
         self.shared.health_checks.remediations.get_or_create(&labels).inc();
     }
 
-    /// Ends the series of a check that is gone. The short circuit stays, at zero: an alert on it must
-    /// end, not vanish.
+    /// Ends the series of a check that is gone. An alert on one of them ends with it.
     pub fn forget_health_check(&self, namespace: &str, name: &str) {
         let (checks, labels) = (&self.shared.health_checks, CheckLabels::new(namespace, name));
         checks.nodes_covered.remove(&labels);
-        checks.short_circuit.get_or_create(&labels).set(0);
+        checks.short_circuit.remove(&labels);
+        checks.remediations.remove(&labels);
     }
 }
