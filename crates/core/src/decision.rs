@@ -82,8 +82,19 @@ pub struct FieldError {
     pub problem: String,
 }
 
+/// What is quoted of the input may be a megabyte; what is said of it goes into conditions and events.
+const CHARACTERS_MAX: usize = 4000;
+
 impl FieldError {
     pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { path: path.into(), problem: problem.into() }
+        Self { path: cut(path.into()), problem: cut(problem.into()) }
     }
+}
+
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(CHARACTERS_MAX) {
+        text.truncate(end);
+        text.push_str("...");
+    }
+    text
 }

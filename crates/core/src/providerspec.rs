@@ -115,6 +115,7 @@ fn kind_of(value: &RawObject) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use serde_json::json;
 
     fn read_value(value: Value) -> Result<ProviderSpecFacts, FieldError> {
@@ -176,5 +177,75 @@ mod tests {
         }
         let missing = read(&ProviderSpec::default()).unwrap_err().to_string();
         assert!(missing.starts_with("spec.providerSpec.value: Required value"), "{missing}");
+    }
+
+    #[test]
+    fn what_is_quoted_is_cut() {
+        let error = read_value(json!({"kind": "x".repeat(1_000_000)})).unwrap_err().to_string();
+        assert!(error.len() < 5000, "{}", error.len());
+    }
+
+    /// Names of fields that are read here, and others, at any depth.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let name = prop_oneof![
+            4 => proptest::sample::select(
+                &["kind", "placement", "region", "credentialsSecret", "userDataSecret", "name",
+                  "loadBalancers", "host", "dedicatedHost", "allocationStrategy"][..],
+            )
+            .prop_map(str::to_owned),
+            1 => any::<String>(),
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            Just(Value::from("AWSMachineProviderConfig")),
+            Just(Value::from("Dynamic")),
+        ];
+        leaf.prop_recursive(6, 64, 8, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::btree_map(name.clone(), inner, 0..8)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn with_kind(mut value: Value) -> Value {
+        if let Some(object) = value.as_object_mut() {
+            object.insert("kind".to_owned(), json!("AWSMachineProviderConfig"));
+        }
+        value
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        /// Any JSON is read, or refused by the name of a field under the providerSpec.
+        #[test]
+        fn any_json_is_read_or_refused_by_field(value in any_json(), has_kind in any::<bool>()) {
+            let value = if has_kind { with_kind(value) } else { value };
+            match read_value(value.clone()) {
+                Ok(facts) => {
+                    let said = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+                    prop_assert_eq!(said("/kind"), Some("AWSMachineProviderConfig"));
+                    prop_assert_eq!(facts.region.as_deref().unwrap_or_default(),
+                        said("/placement/region").unwrap_or_default());
+                    prop_assert_eq!(facts.credentials_secret.as_deref().unwrap_or_default(),
+                        said("/credentialsSecret/name").unwrap_or_default());
+                }
+                Err(error) => prop_assert!(error.path.starts_with(PATH), "{}", error),
+            }
+        }
+
+        /// Any bytes that get as far as a Machine: whatever is no JSON never does.
+        #[test]
+        fn any_bytes_are_no_value_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(value) = serde_json::from_slice::<RawObject>(&bytes) {
+                read(&ProviderSpec { value: Some(value) }).ok();
+            }
+        }
     }
 }

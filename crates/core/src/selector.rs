@@ -115,6 +115,9 @@ mod tests {
     fn an_unknown_operator_is_refused_by_name() {
         let error =
             read(json!({"matchExpressions": [{"key": "a", "operator": "Like"}]})).unwrap_err();
-        assert!(error.to_string().starts_with("spec.selector.matchExpressions[0].operator: "), "{error}");
+        assert!(
+            error.to_string().starts_with("spec.selector.matchExpressions[0].operator: "),
+            "{error}"
+        );
     }
 }

@@ -142,7 +142,8 @@ fn a_set_must_be_one_that_its_controller_can_keep() {
     let set = with(machine_set(whole_spec()), &json!({"spec": {"selector": unreadable}}));
     let found = faults(&verdict(Kind::MachineSet, &set, None));
     assert!(
-        found.len() == 1 && found[0].starts_with("spec.selector: Invalid value: "),
+        found.len() == 1
+            && found[0].starts_with("spec.selector.matchExpressions[0].operator: Invalid value: "),
         "{found:?}"
     );
     for policy in ["Random", "Newest", "Oldest", ""] {

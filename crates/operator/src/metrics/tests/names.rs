@@ -76,7 +76,8 @@ pub(super) fn published(text: &str) -> Published {
             })
             .next()
             .unwrap_or_else(|| panic!("{sample} has no type"));
-        let entry = found.entry(name.to_owned()).or_insert((type_.to_owned(), BTreeSet::new()));
+        let entry =
+            found.entry(name.to_owned()).or_insert_with(|| (type_.to_owned(), BTreeSet::new()));
         let labels = line[end..].strip_prefix('{').and_then(|rest| rest.rsplit_once('}'));
         for label in labels.map_or("", |(labels, _)| labels).split("\",") {
             if let Some((key, _)) = label.split_once("=\"")
