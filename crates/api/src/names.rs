@@ -80,6 +80,9 @@ pub mod annotation {
     /// On a Node: the machine configuration that it runs, and the one that it is to run.
     pub const CURRENT_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/currentConfig";
     pub const DESIRED_MACHINE_CONFIG: &str = "machineconfiguration.openshift.io/desiredConfig";
+    /// On a Node: what the metadata service of its machine says of scheduled events, as JSON by the
+    /// event's id. Absent when there are none.
+    pub const SCHEDULED_EVENTS: &str = "machinist.dev/scheduled-events";
 }
 
 /// Phases of a Machine.
@@ -112,6 +115,11 @@ pub mod condition_type {
     pub const EXTERNAL_REQUEST_AVAILABLE: &str = "ExternalRemediationRequestAvailable";
     /// On a Node: True when the provider takes the instance back.
     pub const NODE_TERMINATING: &str = "Terminating";
+    /// On a Node: True when the provider is about to stop or hibernate the spot instance, which
+    /// comes back later as the same Node.
+    pub const NODE_STOPPING: &str = "machinist.dev/Stopping";
+    /// On a Node: True when the provider recommends to leave the spot instance.
+    pub const NODE_REBALANCE_RECOMMENDED: &str = "machinist.dev/RebalanceRecommended";
     /// On a MachineSet: False with the reason when it cannot create or delete Machines (D24).
     pub const SCALING: &str = "Scaling";
     /// Inside AWSMachineProviderStatus, in `meta/v1` shape.
@@ -163,6 +171,13 @@ pub mod reason {
     pub const HOST_NOT_RELEASED: &str = "HostNotReleased";
     /// We terminate the instance ourselves.
     pub const TERMINATING: &str = "Terminating";
+    /// On a Node: the provider takes its spot instance back.
+    pub const TERMINATION_REQUESTED: &str = "TerminationRequested";
+    pub const STOP_REQUESTED: &str = "StopRequested";
+    pub const HIBERNATION_REQUESTED: &str = "HibernationRequested";
+    pub const NOT_REQUESTED: &str = "NotRequested";
+    pub const REBALANCE_RECOMMENDED: &str = "RebalanceRecommended";
+    pub const NOT_RECOMMENDED: &str = "NotRecommended";
 }
 
 /// `status.errorReason` values.

@@ -31,3 +31,4 @@ pub mod selector;
 pub mod serving_certificate;
 pub mod sweep;
 pub mod tls_profile;
+pub mod termination;
