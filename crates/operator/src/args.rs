@@ -4,8 +4,41 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Parser;
 use machinist_core::machineset::Ceilings;
+use clap::{Parser, Subcommand};
 
-use crate::logging::{DEFAULT_LEVEL, LogFormat};
+use crate::{
+    logging::{DEFAULT_LEVEL, LogFormat},
+    termination::args::TerminationArgs,
+};
+
+/// Machine lifecycle and maintenance for Kubernetes: creates, links, drains and deletes machines.
+#[derive(Debug, Parser)]
+#[command(name = "machinist-operator", version, args_conflicts_with_subcommands = true)]
+pub struct CommandLine {
+    /// Without one, the operator itself.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    #[command(flatten)]
+    pub operator: Args,
+}
+
+/// What else the program does.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    TerminationHandler(TerminationArgs),
+}
+
+impl CommandLine {
+    /// What logs look like, and their levels.
+    #[must_use]
+    pub fn logging(&self) -> (LogFormat, &str) {
+        match &self.command {
+            None => (self.operator.log_format, &self.operator.log_level),
+            Some(Command::TerminationHandler(args)) => (args.log_format, &args.log_level),
+        }
+    }
+}
 
 /// Machine lifecycle and maintenance for Kubernetes: creates, links, drains and deletes machines.
 #[derive(Debug, Parser)]

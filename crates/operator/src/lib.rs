@@ -4,6 +4,7 @@
 //! `health` and `approval` are the controllers, all of the same shape; `cloud` is the view of the
 //! clouds; `webhook` answers the API server's questions and `scrape` Prometheus', both over `tls`;
 //! `run` puts it together.
+//! clouds; `run` puts it together. `termination` is a program of its own, on every spot machine.
 
 pub mod approval;
 pub mod args;
@@ -26,6 +27,7 @@ pub mod scrape;
 pub mod serving;
 pub mod status;
 pub mod sweep;
+pub mod termination;
 #[cfg(test)]
 mod testing;
 pub mod tls;

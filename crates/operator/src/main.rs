@@ -1,15 +1,33 @@
 //! The operator's program: reads the flags, runs, and ends with a clear word.
 
 use clap::Parser;
-use machinist_operator::{args::Args, logging, run};
+use machinist_operator::{
+    args::{Args, Command, CommandLine},
+    logging, termination,
+};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let args = Args::parse();
-    logging::init(args.log_format, &args.log_level)?;
+    let line = CommandLine::parse();
+    let (format, level) = line.logging();
+    logging::init(format, level)?;
     // One TLS provider for the whole process; a second installation is refused and harmless.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-    run::run(args, shutdown()?).await
+    match line.command {
+        None => operate(line.operator, shutdown()?).await,
+        Some(Command::TerminationHandler(args)) => termination::run(args, shutdown()?).await,
+    }
+}
+
+#[cfg(feature = "aws")]
+async fn operate(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    machinist_operator::run::run(args, shutdown).await
+}
+
+#[cfg(not(feature = "aws"))]
+#[expect(clippy::unused_async, reason = "it stands in for one that waits")]
+async fn operate(_: Args, _: impl Future<Output = ()>) -> anyhow::Result<()> {
+    anyhow::bail!("this program was built without any cloud: only its subcommands can be used")
 }
 
 /// Completes when the process is asked to stop.
