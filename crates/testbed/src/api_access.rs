@@ -74,6 +74,23 @@ impl ApiAccess {
 
     async fn config(&self, user: &str, proof: Proof<'_>) -> anyhow::Result<Config> {
         let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
+        self.write_kubeconfig_with(path, user, &self.authority.client(user, group)?)?;
+        Ok(path.to_owned())
+    }
+
+    /// Writes a kubeconfig file with a certificate that somebody else signed (a kubelet's).
+    pub fn write_kubeconfig_with(
+        &self,
+        path: &Path,
+        user: &str,
+        identity: &Identity,
+    ) -> anyhow::Result<()> {
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, identity);
+        write_private(path, &text)
+    }
+
+    async fn config(&self, user: &str, identity: &Identity) -> anyhow::Result<Config> {
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, identity);
         let parsed = Kubeconfig::from_yaml(&text)?;
         let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
         config.with_context(|| format!("cannot make a client for {user}"))

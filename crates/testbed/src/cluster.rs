@@ -28,6 +28,7 @@ use crate::process::{Process, ProcessError};
 use crate::programs::{self, Programs};
 use crate::singletons::Singletons;
 use crate::switch::Switch;
+use crate::termination_handlers::TerminationHandlers;
 
 pub use config::ClusterConfig;
 
@@ -55,6 +56,7 @@ const SECRET_ACCESS_KEY: &str = "machinist-testbed-secret";
 pub struct Cluster {
     // Fields are dropped in this order: who uses the control plane goes before it, and the folder
     // last.
+    termination_handlers: Option<Switch>,
     kubelet_approval: Switch,
     cloud_controller: Switch,
     kubelets: Kubelets,
@@ -126,7 +128,22 @@ impl Cluster {
         let kwok =
             kwok::start(&programs, &guard, access, &admin, &kwok_folder, &log_folder).await?;
         let (instances, seen) = follow_cloud(cloud.handle());
-        let kubelets = Kubelets::start(access, config.kubelet, seen.clone()).await?;
+        let kubelet_folder = folder.join("kubelets");
+        let kubelets =
+            Kubelets::start(access, &kubelet_folder, config.kubelet, seen.clone()).await?;
+        let termination_handlers = config.termination_handlers.map(|config| {
+            let handlers = TerminationHandlers {
+                config,
+                guard: guard.clone(),
+                admin: admin.clone(),
+                instances: seen.clone(),
+                metadata: cloud.metadata_url(""),
+                kubelets: kubelet_folder,
+                home: folder.clone(),
+                log_folder: log_folder.clone(),
+            };
+            Switch::new(true, move || handlers.clone().run())
+        });
         let approver = admin.clone();
         let kubelet_approval =
             Switch::new(config.approve_kubelets, move || approve_kubelets(approver.clone()));
@@ -137,6 +154,7 @@ impl Cluster {
         });
 
         Ok(Self {
+            termination_handlers,
             kubelet_approval,
             cloud_controller,
             kubelets,
@@ -248,6 +266,19 @@ impl Cluster {
         self.kubelet_approval.set(on);
     }
 
+    /// Turns the termination handlers of spot machines on or off, where there are any.
+    pub fn set_termination_handlers(&self, on: bool) {
+        if let Some(switch) = &self.termination_handlers {
+            switch.set(on);
+        }
+    }
+
+    /// Where the guest of an instance finds its metadata service.
+    #[must_use]
+    pub fn metadata_endpoint(&self, instance_id: &str) -> String {
+        self.cloud.metadata_url(instance_id)
+    }
+
     /// Turns the part of the cloud controller manager on or off.
     pub fn set_cloud_controller(&self, on: bool) {
         self.cloud_controller.set(on);
@@ -261,6 +292,7 @@ impl Cluster {
 
     /// Ends everything in order and removes the temporary folder, if there is one.
     pub async fn shutdown(self) -> anyhow::Result<()> {
+        drop(self.termination_handlers);
         drop((self.kubelet_approval, self.cloud_controller, self.kubelets, self.instances));
         self.kwok.stop(Duration::from_secs(1)).await;
         self.control_plane.stop().await;

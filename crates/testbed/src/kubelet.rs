@@ -6,6 +6,7 @@ mod node_object;
 mod reminder;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
+use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -71,6 +73,8 @@ pub struct Kubelets {
 struct Shared {
     config: KubeletConfig,
     access: ApiAccess,
+    /// Where the kubelets keep their own credentials.
+    folder: PathBuf,
     /// The credentials in every machine's user data: good for asking for a certificate only.
     bootstrap: Client,
     /// Sets what a kubelet may not: role labels, and the label's removal once it is off.
@@ -79,9 +83,10 @@ struct Shared {
 }
 
 impl Kubelets {
-    /// Follows `instances` until dropped.
+    /// Follows `instances` until dropped. The credentials of each kubelet are put into `folder`.
     pub async fn start(
         access: &ApiAccess,
+        folder: &Path,
         config: KubeletConfig,
         instances: watch::Receiver<Instances>,
     ) -> anyhow::Result<Self> {
@@ -91,6 +96,14 @@ impl Kubelets {
             access: access.clone(),
             bootstrap: bootstrap_client(access, &admin).await?,
             admin,
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let shared = Arc::new(Shared {
+            config,
+            access: access.clone(),
+            folder: folder.to_owned(),
+            bootstrap: access.client_for(BOOTSTRAP_USER, None).await?,
+            admin: access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?,
             reminders: Reminders::default(),
         });
         let mut tasks = JoinSet::new();
@@ -123,6 +136,10 @@ pub async fn bootstrap_client(access: &ApiAccess, admin: &Client) -> anyhow::Res
         .context("cannot get a token for the machines to join with")?;
     let token = answer.status.map(|status| status.token).unwrap_or_default();
     access.client_with_token(BOOTSTRAP_USER, &token).await
+/// The kubeconfig with which the kubelet of a Node works, in the folder of all kubelets.
+#[must_use]
+pub fn kubeconfig_of(folder: &Path, node: &str) -> PathBuf {
+    folder.join(format!("{node}.kubeconfig"))
 }
 
 async fn follow(shared: Arc<Shared>, mut instances: watch::Receiver<Instances>) {

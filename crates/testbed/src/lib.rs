@@ -29,5 +29,6 @@ pub mod process;
 pub mod programs;
 pub mod singletons;
 mod switch;
+pub mod termination_handlers;
 
 pub use cluster::{Cluster, ClusterConfig};

@@ -93,7 +93,8 @@ impl OperatorProcess {
     }
 }
 
-fn find_program() -> anyhow::Result<PathBuf> {
+/// The operator's program beside this one, or the one that `MACHINIST_OPERATOR` names.
+pub fn find_program() -> anyhow::Result<PathBuf> {
     if let Some(path) = env::var_os(PROGRAM_VARIABLE) {
         return Ok(path.into());
     }

@@ -12,5 +12,7 @@ mod children;
 mod machines;
 #[path = "testbed/pods.rs"]
 mod pods;
+#[path = "testbed/spot.rs"]
+mod spot;
 #[path = "testbed/support.rs"]
 mod support;

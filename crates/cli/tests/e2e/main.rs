@@ -32,4 +32,5 @@ mod permissions;
 mod rbac;
 mod seen;
 mod takeover;
+mod spot;
 mod throttle;

@@ -26,6 +26,7 @@ mod ledger;
 mod lifecycle;
 mod load_balancers;
 mod lookups;
+mod metadata;
 mod random;
 mod reads;
 mod request;
@@ -51,6 +52,7 @@ use hosts::Allocation;
 use launch::{TokenEntry, TokenKey};
 use ledger::Ledger;
 use load_balancers::LoadBalancers;
+use metadata::MetadataTokens;
 use random::Randomness;
 use reads::Replica;
 use throttle::Throttle;
@@ -59,7 +61,7 @@ pub use authorization::Denied;
 pub use breakpoints::{Breakpoint, HeldCall, HoldWhen, NewBreakpoint};
 pub use catalog::{Gpu, INSTANCE_TYPES, InstanceType, instance_type};
 pub use config::{CloudConfig, Delays};
-pub use console::{ConsoleError, HideRequest, Impair, SpotNoticeRequest};
+pub use console::{ConsoleError, HideRequest, Impair, RebalanceRequest, SpotNoticeRequest};
 pub use elb::{ClassicHealth, ClassicLoadBalancer, ElbResponse};
 pub use elbv2::{
     Elbv2Response, Listener, LoadBalancer, Target, TargetGroup, TargetGroupDescription,
@@ -80,6 +82,7 @@ pub use lifecycle::ChangedBy;
 pub use load_balancers::{
     ClassicFacts, LoadBalancerFacts, ModernFacts, TargetFacts, TargetGroupFacts,
 };
+pub use metadata::{MetadataAnswer, MetadataFault, MetadataFaultKind, MetadataRequest};
 pub use reads::{Hidden, Omissions, PageFaults, StaleReads};
 pub use request::*;
 pub use response::{
@@ -148,6 +151,7 @@ pub struct Cloud {
     /// Host allocations by their client token.
     host_allocations: BTreeMap<String, Allocation>,
     load_balancers: LoadBalancers,
+    metadata_tokens: MetadataTokens,
     /// Old copies of the instances, oldest first, kept for stale reads only.
     replicas: VecDeque<Replica>,
     breakpoints: Breakpoints,
@@ -193,6 +197,7 @@ impl Cloud {
             hosts: BTreeMap::new(),
             host_allocations: BTreeMap::new(),
             load_balancers: LoadBalancers::default(),
+            metadata_tokens: MetadataTokens::default(),
             replicas: VecDeque::new(),
             breakpoints: Breakpoints::default(),
             ledger: Ledger::new(config.ledger_calls_max),

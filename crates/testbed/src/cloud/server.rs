@@ -9,6 +9,7 @@ mod elb_requests;
 mod handle;
 mod launch_request;
 mod listen;
+mod metadata;
 mod query;
 mod requests;
 mod responses;
@@ -92,6 +93,11 @@ impl CloudServer {
     /// Returns the HTTPS endpoint; none when no certificate was given.
     pub fn ec2_tls_url(&self) -> Option<String> {
         self.ec2_tls.map(|address| format!("https://{address}"))
+    }
+
+    /// Returns where the guest of an instance finds its metadata service.
+    pub fn metadata_url(&self, instance_id: &str) -> String {
+        format!("{}{}{instance_id}", self.ec2_url(), metadata::PREFIX)
     }
 
     pub fn admin_url(&self) -> String {

@@ -8,6 +8,7 @@ use crate::control_plane::NodeMonitor;
 use crate::guard::Guard;
 use crate::kubelet::KubeletConfig;
 use crate::programs::Progress;
+use crate::termination_handlers::TerminationHandlerConfig;
 
 /// From here on heartbeats every two seconds cost more than they show.
 const MANY_MACHINES: usize = 100;
@@ -34,6 +35,9 @@ pub struct ClusterConfig {
     pub cloud_controller: bool,
     /// Time between two looks of that controller at all nodes.
     pub cloud_controller_period: Duration,
+    /// How the spot machines' termination handlers run; none runs none. By default they do where
+    /// the operator's program is known.
+    pub termination_handlers: Option<TerminationHandlerConfig>,
     /// CustomResourceDefinitions to install, as YAML; a text may hold several documents.
     pub machine_crds: Vec<String>,
 }
@@ -53,6 +57,7 @@ impl Default for ClusterConfig {
             approve_kubelets: false,
             cloud_controller: true,
             cloud_controller_period: Duration::from_secs(5),
+            termination_handlers: TerminationHandlerConfig::find(),
             machine_crds: Vec::new(),
         }
     }
@@ -74,6 +79,9 @@ impl ClusterConfig {
                 grace_period: Duration::from_secs(8),
             },
             cloud_controller_period: Duration::from_secs(1),
+            termination_handlers: TerminationHandlerConfig::find().map(|found| {
+                TerminationHandlerConfig { poll_interval: Duration::from_secs(1), ..found }
+            }),
             ..Self::default()
         }
     }

@@ -19,7 +19,7 @@ use crate::instances::{Instance, Power};
 use crate::kube_errors::{is_conflict, is_missing};
 
 use super::node_object::{self, Readiness};
-use super::{POWERED_LABEL, Shared, bootstrap};
+use super::{POWERED_LABEL, Shared, bootstrap, kubeconfig_of};
 
 /// A kubelet keeps trying; what it waits for (an approval, the API server) comes or does not.
 const RETRY: Duration = Duration::from_secs(1);
@@ -90,6 +90,8 @@ impl Kubelet {
         let user = format!("system:node:{}", self.instance.private_name);
         let client = insist("obtain a client certificate", &self.instance, || async {
             let identity = bootstrap::client_certificate(&self.shared.bootstrap, &user).await?;
+            let file = kubeconfig_of(&self.shared.folder, &self.instance.private_name);
+            self.shared.access.write_kubeconfig_with(&file, &user, &identity)?;
             self.shared.access.client(&user, &identity).await
         })
         .await;

@@ -68,13 +68,23 @@ pub async fn eventually<T, Look: Future<Output = Option<T>>>(
 
 /// Launches an instance through the wire and returns its id.
 pub async fn launch(cluster: &Cluster, name: &str) -> String {
+    launch_with(cluster, name, "").await
+}
+
+/// Launches a spot instance.
+pub async fn launch_spot(cluster: &Cluster, name: &str) -> String {
+    let options = "&InstanceMarketOptions.MarketType=spot&MetadataOptions.HttpTokens=required";
+    launch_with(cluster, name, options).await
+}
+
+async fn launch_with(cluster: &Cluster, name: &str, options: &str) -> String {
     let fitting = "Action=DescribeImages&Filter.1.Name=architecture&Filter.1.Value.1=x86_64";
     let images = ec2(cluster, fitting).await;
     let subnets = ec2(cluster, "Action=DescribeSubnets").await;
     let query = format!(
         "Action=RunInstances&ImageId={}&SubnetId={}&InstanceType=m5.xlarge&MinCount=1&MaxCount=1\
          &TagSpecification.1.ResourceType=instance\
-         &TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value={name}",
+         &TagSpecification.1.Tag.1.Key=Name&TagSpecification.1.Tag.1.Value={name}{options}",
         element(&images, "imageId"),
         element(&subnets, "subnetId"),
     );

@@ -42,6 +42,14 @@ pub struct SpotNoticeRequest {
     pub after: Option<SignedDuration>,
 }
 
+/// What `POST /instances/{id}/rebalance` takes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RebalanceRequest {
+    /// False takes the recommendation back.
+    pub recommended: bool,
+}
+
 /// What `POST /instances/{id}/hide` takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -56,6 +64,12 @@ pub struct HideRequest {
 impl Default for Impair {
     fn default() -> Self {
         Self { check: ImpairedCheck::default(), impaired: true }
+    }
+}
+
+impl Default for RebalanceRequest {
+    fn default() -> Self {
+        Self { recommended: true }
     }
 }
 
@@ -154,13 +168,17 @@ impl Cloud {
         let time = later(now, request.after.unwrap_or(self.config.delays.spot_notice));
         let instance = self.console_instance_mut(id)?;
         let state = instance.state;
-        let stops = instance
+        let behavior = instance
             .parameters
             .instance_market_options
             .as_ref()
             .and_then(|market| market.spot_options.as_ref())
-            .and_then(|spot| spot.instance_interruption_behavior.as_deref())
-            .is_some_and(|behavior| behavior != "terminate");
+            .and_then(|spot| spot.instance_interruption_behavior.as_deref());
+        let action = match behavior {
+            Some("stop") => SpotAction::Stop,
+            Some("hibernate") => SpotAction::Hibernate,
+            _ => SpotAction::Terminate,
+        };
         let Some(spot) = &mut instance.spot else {
             return Err(ConsoleError::Conflict(format!("instance {id} is not a spot instance")));
         };
@@ -170,12 +188,28 @@ impl Cloud {
                 state.name()
             )));
         }
-        let action = if stops { SpotAction::Stop } else { SpotAction::Terminate };
         let notice = SpotNotice { action, time };
         spot.notice = Some(notice.clone());
         self.set_timer(time, id, Timer::SpotReclaimed);
         self.touch();
         Ok(notice)
+    }
+
+    /// Recommends to leave a spot instance; returns since when.
+    pub fn console_rebalance(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        request: &RebalanceRequest,
+    ) -> Result<Option<Timestamp>, ConsoleError> {
+        self.advance(now);
+        let Some(spot) = &mut self.console_instance_mut(id)?.spot else {
+            return Err(ConsoleError::Conflict(format!("instance {id} is not a spot instance")));
+        };
+        spot.rebalance = request.recommended.then(|| spot.rebalance.unwrap_or(now));
+        let since = spot.rebalance;
+        self.touch();
+        Ok(since)
     }
 
     pub fn faults(&self) -> &Faults {

@@ -40,6 +40,8 @@ pub struct InstanceFacts {
     pub impairment: Option<Impairment>,
     pub spot: bool,
     pub spot_notice: Option<SpotNotice>,
+    /// Since when the provider recommends to leave the instance.
+    pub rebalance_recommended: Option<Timestamp>,
     pub tags: Tags,
     pub user_data: Option<UserData>,
     pub launch_time: Timestamp,
@@ -89,6 +91,7 @@ impl Cloud {
             impairment: instance.impairment.clone(),
             spot: instance.is_spot(),
             spot_notice: instance.spot.as_ref().and_then(|spot| spot.notice.clone()),
+            rebalance_recommended: instance.spot.as_ref().and_then(|spot| spot.rebalance),
             tags: instance.tags.clone(),
             user_data: instance.parameters.user_data.clone(),
             launch_time: instance.launch_time,

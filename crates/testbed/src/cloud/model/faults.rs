@@ -10,6 +10,7 @@ use super::{
     authorization::Denied,
     error::{Ec2Error, usual_status},
     fates::{LaunchFate, LingeringTermination},
+    metadata::MetadataFault,
     random::Randomness,
     reads::{Hidden, Omissions, PageFaults, StaleReads},
 };
@@ -40,6 +41,8 @@ pub struct Faults {
     pub lingering_terminations: Vec<LingeringTermination>,
     /// The launch time of each launch and start is off by at most this, either way.
     pub launch_time_skew: Option<SignedDuration>,
+    /// What goes wrong with the instances' metadata services.
+    pub metadata: Vec<MetadataFault>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,6 +133,7 @@ impl Faults {
         self.launch_fates.extend(more.launch_fates);
         self.lingering_terminations.extend(more.lingering_terminations);
         self.launch_time_skew = more.launch_time_skew.or(self.launch_time_skew);
+        self.metadata.extend(more.metadata);
     }
 
     /// Returns the faults without those of one kind, which is named as in their JSON form.
@@ -157,6 +161,7 @@ impl Faults {
             .chain(self.stale_reads.iter().map(|fault| fault.probability))
             .chain(self.launch_fates.iter().map(|fault| fault.probability))
             .chain(self.lingering_terminations.iter().map(|fault| fault.probability))
+            .chain(self.metadata.iter().map(|fault| fault.probability))
             .chain(omissions);
         for probability in probabilities {
             if !(0.0..=1.0).contains(&probability) {
@@ -173,6 +178,7 @@ impl Faults {
         for action in actions {
             check_action(action)?;
         }
+        self.metadata.iter().try_for_each(MetadataFault::check)?;
         self.denied.iter().try_for_each(Denied::check)
     }
 

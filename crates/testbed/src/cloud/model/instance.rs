@@ -135,10 +135,12 @@ pub struct Spot {
     /// One-time requests end with their instance, which therefore cannot be stopped.
     pub persistent: bool,
     pub notice: Option<SpotNotice>,
+    /// Since when the provider recommends to leave the instance.
+    pub rebalance: Option<Timestamp>,
     pub tags: Tags,
 }
 
-/// What the instance metadata would tell the guest.
+/// What the instance metadata tells the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SpotNotice {
@@ -151,6 +153,7 @@ pub struct SpotNotice {
 pub enum SpotAction {
     Terminate,
     Stop,
+    Hibernate,
 }
 
 /// A status check that fails.

@@ -310,6 +310,7 @@ impl Cloud {
             request_id: self.randomness.resource_id("sir"),
             persistent,
             notice: None,
+            rebalance: None,
             tags: plan.tags.get("spot-instances-request").cloned().unwrap_or_default(),
         })
     }

@@ -402,7 +402,7 @@ impl Cloud {
             Some(SpotAction::Terminate) => {
                 self.begin_termination(at, id, ChangedBy::SpotReclaim);
             }
-            Some(SpotAction::Stop) => {
+            Some(SpotAction::Stop | SpotAction::Hibernate) => {
                 self.begin_stop(at, id, ChangedBy::SpotReclaim);
             }
             None => {}

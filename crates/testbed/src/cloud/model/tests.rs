@@ -10,6 +10,7 @@ mod hosts;
 mod launching;
 mod lifecycle;
 mod load_balancers;
+mod metadata;
 mod properties;
 mod reads;
 

@@ -15,7 +15,7 @@ use super::CloudHandle;
 use crate::cloud::model::{
     Breakpoint, ChangedBy, ConsoleError, EventPatch, Faults, HideRequest, HostDescription, Impair,
     InstanceFacts, LedgerQuery, LedgerView, LoadBalancerFacts, NewBreakpoint, NewEvent,
-    SpotNoticeRequest, StateChange, WorldIds,
+    RebalanceRequest, SpotNoticeRequest, StateChange, WorldIds,
 };
 
 pub(super) fn router(handle: CloudHandle) -> Router {
@@ -94,12 +94,16 @@ async fn act_on_instance(
             let notice = handle.spot_notice(&id, &read::<SpotNoticeRequest>(&body)?)?;
             json!({ "instanceId": id, "spotNotice": notice })
         }
+        "rebalance" => {
+            let since = handle.rebalance(&id, &read::<RebalanceRequest>(&body)?)?;
+            json!({ "instanceId": id, "rebalanceRecommended": since })
+        }
         other => {
             return Err(Refusal {
                 status: StatusCode::NOT_FOUND,
                 message: format!(
                     "{other} is not one of stop, start, reboot, terminate, impair, hide, show, \
-                     vanish, spot-notice"
+                     vanish, spot-notice, rebalance"
                 ),
             });
         }

@@ -12,8 +12,9 @@ use tokio::sync::{Notify, watch};
 use crate::cloud::model::{
     Breakpoint, Caller, ChangedBy, Cloud, ConsoleError, Ec2Error, EventPatch, Faults, HeldCall,
     HideRequest, HostDescription, Impair, Impairment, InstanceFacts, LedgerQuery, LedgerView,
-    LoadBalancerFacts, NewBreakpoint, NewEvent, Outcome, Request, ScheduledEvent, SpotNotice,
-    SpotNoticeRequest, StateChange, WorldIds,
+    LoadBalancerFacts, MetadataAnswer, MetadataRequest, NewBreakpoint, NewEvent, Outcome,
+    RebalanceRequest, Request, ScheduledEvent, SpotNotice, SpotNoticeRequest, StateChange,
+    WorldIds,
 };
 
 /// A running cloud, in this process.
@@ -129,6 +130,20 @@ impl CloudHandle {
         request: &SpotNoticeRequest,
     ) -> Result<SpotNotice, ConsoleError> {
         self.with(|cloud, now| cloud.console_spot_notice(now, id, request))
+    }
+
+    /// Recommends to leave a spot instance, or takes that back; returns since when.
+    pub fn rebalance(
+        &self,
+        id: &str,
+        request: &RebalanceRequest,
+    ) -> Result<Option<Timestamp>, ConsoleError> {
+        self.with(|cloud, now| cloud.console_rebalance(now, id, request))
+    }
+
+    /// Asks the metadata service of an instance, as its guest does.
+    pub fn metadata(&self, instance_id: &str, request: &MetadataRequest) -> MetadataAnswer {
+        self.with(|cloud, now| cloud.metadata(now, instance_id, request))
     }
 
     pub fn schedule_event(&self, event: NewEvent) -> Result<ScheduledEvent, ConsoleError> {

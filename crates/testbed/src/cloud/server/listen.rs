@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{CloudHandle, admin, ec2};
+use super::{CloudHandle, admin, ec2, metadata};
 
 /// A client that opens a connection and says nothing must not hold a task for ever.
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
@@ -64,7 +64,12 @@ pub(super) async fn serve_ec2(
         async move {
             let service = service_fn(move |request: Request<Incoming>| {
                 let handle = handle.clone();
-                async move { ec2::answer(&handle, request).await }
+                async move {
+                    if request.uri().path().starts_with(metadata::PREFIX) {
+                        return metadata::answer(&handle, request).await;
+                    }
+                    ec2::answer(&handle, request).await
+                }
             });
             match tls {
                 None => serve_connection(stream, service).await,

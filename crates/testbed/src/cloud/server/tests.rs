@@ -1,5 +1,7 @@
 //! Does the shell carry the model faithfully? Raw HTTP against a served cloud, and the wire's details.
 
+mod metadata;
+
 use proptest::prelude::*;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
