@@ -30,5 +30,5 @@ pub mod providerspec;
 pub mod selector;
 pub mod serving_certificate;
 pub mod sweep;
-pub mod tls_profile;
 pub mod termination;
+pub mod tls_profile;

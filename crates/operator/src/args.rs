@@ -2,9 +2,8 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::Parser;
-use machinist_core::machineset::Ceilings;
 use clap::{Parser, Subcommand};
+use machinist_core::machineset::Ceilings;
 
 use crate::{
     logging::{DEFAULT_LEVEL, LogFormat},

@@ -3,8 +3,7 @@
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
 //! `health` and `approval` are the controllers, all of the same shape; `cloud` is the view of the
 //! clouds; `webhook` answers the API server's questions and `scrape` Prometheus', both over `tls`;
-//! `run` puts it together.
-//! clouds; `run` puts it together. `termination` is a program of its own, on every spot machine.
+//! `run` puts it together. `termination` is a program of its own, on every spot machine.
 
 pub mod approval;
 pub mod args;

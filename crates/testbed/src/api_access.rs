@@ -65,15 +65,6 @@ impl ApiAccess {
         user: &str,
         group: Option<&str>,
     ) -> anyhow::Result<PathBuf> {
-        let identity = self.authority.client(user, group)?;
-        let proof = Proof::Certificate(&identity);
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
-        write_private(path, &text)?;
-        Ok(path.to_owned())
-    }
-
-    async fn config(&self, user: &str, proof: Proof<'_>) -> anyhow::Result<Config> {
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
         self.write_kubeconfig_with(path, user, &self.authority.client(user, group)?)?;
         Ok(path.to_owned())
     }
@@ -85,12 +76,13 @@ impl ApiAccess {
         user: &str,
         identity: &Identity,
     ) -> anyhow::Result<()> {
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, identity);
+        let proof = Proof::Certificate(identity);
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
         write_private(path, &text)
     }
 
-    async fn config(&self, user: &str, identity: &Identity) -> anyhow::Result<Config> {
-        let text = kubeconfig(&self.server, &self.authority.certificate(), user, identity);
+    async fn config(&self, user: &str, proof: Proof<'_>) -> anyhow::Result<Config> {
+        let text = kubeconfig(&self.server, &self.authority.certificate(), user, proof);
         let parsed = Kubeconfig::from_yaml(&text)?;
         let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
         config.with_context(|| format!("cannot make a client for {user}"))

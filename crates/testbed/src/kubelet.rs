@@ -17,7 +17,6 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::PostParams};
 use serde_json::json;
-use kube::Client;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -90,20 +89,15 @@ impl Kubelets {
         config: KubeletConfig,
         instances: watch::Receiver<Instances>,
     ) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
         let admin = access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?;
         let shared = Arc::new(Shared {
             config,
             access: access.clone(),
+            folder: folder.to_owned(),
             bootstrap: bootstrap_client(access, &admin).await?,
             admin,
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        let shared = Arc::new(Shared {
-            config,
-            access: access.clone(),
-            folder: folder.to_owned(),
-            bootstrap: access.client_for(BOOTSTRAP_USER, None).await?,
-            admin: access.client_for("machinist-testbed", Some(ADMINISTRATORS)).await?,
             reminders: Reminders::default(),
         });
         let mut tasks = JoinSet::new();
@@ -136,6 +130,8 @@ pub async fn bootstrap_client(access: &ApiAccess, admin: &Client) -> anyhow::Res
         .context("cannot get a token for the machines to join with")?;
     let token = answer.status.map(|status| status.token).unwrap_or_default();
     access.client_with_token(BOOTSTRAP_USER, &token).await
+}
+
 /// The kubeconfig with which the kubelet of a Node works, in the folder of all kubelets.
 #[must_use]
 pub fn kubeconfig_of(folder: &Path, node: &str) -> PathBuf {

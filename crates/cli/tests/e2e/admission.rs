@@ -146,7 +146,8 @@ async fn check_machines(arena: &Arena) {
     let patch = Patch::Merge(json!({"spec": {"providerSpec": {"value": {"ami": null}}}}));
     let denied = arena.api::<Machine>().patch("minimal", &PatchParams::default(), &patch).await;
     let words = refusal(denied);
-    let denied_by = "admission webhook \"validation.machine.machine.openshift.io\" denied the request";
+    let denied_by =
+        "admission webhook \"validation.machine.machine.openshift.io\" denied the request";
     assert!(words.contains(denied_by), "{words}");
 
     // A-1 and A-4.
@@ -169,8 +170,9 @@ async fn check_machines(arena: &Arena) {
 
 async fn check_sets(arena: &Arena) {
     // M-6, to the letter.
-    let words =
-        refusal(arena.api::<MachineSet>().create(&dry_run(), &set(arena, "bad", Value::Null)).await);
+    let words = refusal(
+        arena.api::<MachineSet>().create(&dry_run(), &set(arena, "bad", Value::Null)).await,
+    );
     assert_eq!(
         words,
         "admission webhook \"default.machineset.machine.openshift.io\" denied the request: \
@@ -202,10 +204,8 @@ async fn check_sets(arena: &Arena) {
 
 /// A typing error is told of when the object is made (the original drops it without a word).
 async fn check_warning(arena: &Arena) {
-    let path = format!(
-        "/apis/machine.openshift.io/v1beta1/namespaces/{}/machines?dryRun=All",
-        arena.name
-    );
+    let path =
+        format!("/apis/machine.openshift.io/v1beta1/namespaces/{}/machines?dryRun=All", arena.name);
     let spec = arena.provider_spec(json!({"instanceTyp": "m5.large"}));
     let body = serde_json::to_vec(&machine(arena, "typing", spec)).unwrap();
     let request = Request::post(path)
@@ -239,7 +239,10 @@ async fn check_configurations(arena: &Arena) {
     };
 
     for (change, words) in [
-        (json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]), "policy"),
+        (
+            json!([{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]),
+            "policy",
+        ),
         (json!([{"op": "remove", "path": "/webhooks/1"}]), "a webhook"),
         (
             json!([{"op": "replace", "path": "/webhooks/0/rules/0/resources", "value": ["pods"]}]),

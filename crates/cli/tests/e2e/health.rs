@@ -117,7 +117,7 @@ fn twenty_of_fifty_go_not_ready_at_once() {
         let _operator = arena.start_operator().await;
         arena.create_set("pool", 50, json!({})).await;
         let all = arena.subjects(50).await;
-        let (failing, others) = all.split_at(20);
+        let failing = &all[..20];
         // Longer than the twenty take to be noticed one after the other.
         let bad = json!({"type": "Ready", "status": "Unknown", "timeout": "20s"});
         arena.create_check("check", json!("39%"), bad).await;

@@ -56,7 +56,7 @@ async fn watched_pool(arena: &Arena, replicas: i32) -> Vec<Subject> {
     let subjects: Vec<Subject> = machines.iter().map(Subject::of).collect();
     for subject in &subjects {
         let machine = arena.machine(&subject.machine).await;
-        let labels = machine.spec.metadata.labels.clone().unwrap_or_default();
+        let labels = machine.spec.metadata.clone().unwrap_or_default().labels;
         assert_eq!(labels.get(label::INTERRUPTIBLE).map(String::as_str), Some(""));
         arena
             .eventually("its termination handler runs", async || {

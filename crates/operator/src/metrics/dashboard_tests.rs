@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use machinist_core::approval::Limits;
 use serde_json::Value;
 
 use super::*;
+use crate::engine::{env::Env, queue::Outcome};
 
 /// Names of queries that are functions, keywords or labels are told from metrics by these.
 const PREFIXES: [&str; 7] = [
@@ -49,7 +51,10 @@ fn published() -> BTreeSet<String> {
     let gauges = machinist_core::health::decide::Gauges { nodes_covered: 1, short_circuit: false };
     metrics.set_health_check("ns", "check", gauges);
     metrics.count_remediation("ns", "check");
-    metrics.queue("machine").finished(&Outcome::Settled, Duration::from_millis(20));
+    let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+    let queue = metrics.queue("machine", &env);
+    let run = queue.began(env.instant(), Duration::from_millis(1));
+    queue.finished(&run, &Outcome::Settled, Duration::from_millis(20));
     let text = metrics.encode().unwrap();
     text.lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next().map(ToOwned::to_owned))

@@ -11,7 +11,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::{Metrics, RUN_BUCKETS};
+use super::{Metrics, queues::RUN_BUCKETS};
 
 #[derive(Debug)]
 pub(super) struct Servers {
