@@ -25,7 +25,6 @@ async fn operate(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
 }
 
 #[cfg(not(feature = "aws"))]
-#[expect(clippy::unused_async, reason = "it stands in for one that waits")]
 async fn operate(_: Args, _: impl Future<Output = ()>) -> anyhow::Result<()> {
     anyhow::bail!("this program was built without any cloud: only its subcommands can be used")
 }

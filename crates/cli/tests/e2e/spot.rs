@@ -56,7 +56,7 @@ async fn watched_pool(arena: &Arena, replicas: i32) -> Vec<Subject> {
     let subjects: Vec<Subject> = machines.iter().map(Subject::of).collect();
     for subject in &subjects {
         let machine = arena.machine(&subject.machine).await;
-        let labels = machine.spec.metadata.clone().unwrap_or_default().labels;
+        let labels = machine.spec.metadata.unwrap_or_default().labels;
         assert_eq!(labels.get(label::INTERRUPTIBLE).map(String::as_str), Some(""));
         arena
             .eventually("its termination handler runs", async || {
@@ -145,7 +145,7 @@ fn s_1_a_spot_notice_empties_the_machine_in_time_and_its_replacement_is_launched
         // Emptied and given back by us, before the cloud took it.
         let calls = arena.calls_since(page, "TerminateInstances");
         let [call] = calls.as_slice() else { panic!("{calls:?}") };
-        assert_eq!(call.instance_ids, [subject.instance.clone()]);
+        assert_eq!(call.instance_ids.join(" "), subject.instance);
         assert!(call.time < notice.time, "{} is not before {}", call.time, notice.time);
         let ended = ledger_instance(&arena, |one| one.id == subject.instance);
         let reason = ended.state_reason.map(|reason| reason.code);
