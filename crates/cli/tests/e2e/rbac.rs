@@ -13,7 +13,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Config,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
 use machinist_testbed::{manifests::documents, permissions::SHIPPED_RULES};
@@ -215,6 +215,9 @@ fn what_the_operator_must_not_do_is_denied() {
             let is_allowed = ask(of(group, resource, part, name, verb, here)).await;
             assert!(!is_allowed, "{verb} {group}/{resource}/{part} {name}");
         }
+        // tests/rights.rs finds this one in the audit log, which shows that it would find others.
+        let nobody = arena.cluster.access().client_for("refused-on-purpose", None).await.unwrap();
+        Api::<Node>::all(nobody).list(&ListParams::default()).await.unwrap_err();
         for path in ["/metrics", "/debug/pprof", "/logs"] {
             let attributes =
                 NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".to_owned()) };
