@@ -51,6 +51,7 @@ fn published() -> BTreeSet<String> {
     let gauges = machinist_core::health::decide::Gauges { nodes_covered: 1, short_circuit: false };
     metrics.set_health_check("ns", "check", gauges);
     metrics.count_remediation("ns", "check");
+    metrics.count_certificate_approved("Machine");
     let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
     let queue = metrics.queue("machine", &env);
     let run = queue.began(env.instant(), Duration::from_millis(1));
