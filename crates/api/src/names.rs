@@ -83,6 +83,10 @@ pub mod annotation {
     /// On a Node: what the metadata service of its machine says of scheduled events, as JSON by the
     /// event's id. Absent when there are none.
     pub const SCHEDULED_EVENTS: &str = "machinist.dev/scheduled-events";
+    /// On a workload that the operator keeps.
+    pub const OWNED: &str = "machine.openshift.io/owned";
+    /// Under which of OpenShift's security contexts pods run.
+    pub const REQUIRED_SCC: &str = "openshift.io/required-scc";
 }
 
 /// Phases of a Machine.
@@ -169,6 +173,8 @@ pub mod reason {
     pub const TERMINATION_FAILED: &str = "TerminationFailed";
     /// The host that was allocated for the Machine could not be given back.
     pub const HOST_NOT_RELEASED: &str = "HostNotReleased";
+    /// OpenShift's own approver of certificates is at work.
+    pub const ANOTHER_APPROVER: &str = "AnotherApproverRuns";
     /// We terminate the instance ourselves.
     pub const TERMINATING: &str = "Terminating";
     /// On a Node: the provider takes its spot instance back.
@@ -231,6 +237,10 @@ pub mod event {
     pub const MACHINE_DELETION_FAILED: &str = "MachineDeletionFailed";
     /// On a signing request: it is not approved, and the message says why.
     pub const REQUEST_NOT_APPROVED: &str = "NodeCSRNotApproved";
+    /// An object that the operator keeps was missing or changed, and is as it should be again.
+    pub const RESTORED: &str = "Restored";
+    /// The controllers before us were scaled to 0.
+    pub const TAKEN_OVER: &str = "TakenOver";
     /// The provider will take a spot instance back.
     pub const SPOT_NOTICE: &str = "SpotInterruptionNotice";
 }

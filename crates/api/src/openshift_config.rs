@@ -1,7 +1,24 @@
-//! What we read of OpenShift's `Infrastructure` object: the cluster's name, region, tags and
-//! endpoints. The CRD is OpenShift's; on plain Kubernetes it is absent and flags take its place.
+//! What we read and write of OpenShift's own configuration. The CRDs are OpenShift's; on plain
+//! Kubernetes they are absent, and flags take their place. Only the fields that we use are here: what
+//! we write is a merge patch of a status, so the others stay as they are.
+//!
+//! This file has the `Infrastructure` object: the cluster's name, region, tags and endpoints.
 
+mod api_server;
+mod cluster_operator;
+mod feature_gate;
+mod proxy;
+
+pub use api_server::{ApiServer, ApiServerSpec};
+pub use cluster_operator::{
+    ClusterOperator, ClusterOperatorCondition, ClusterOperatorSpec, ClusterOperatorStatus,
+    OperandVersion, RelatedObject,
+};
+pub use feature_gate::{
+    FeatureGate, FeatureGateDetails, FeatureGateSpec, FeatureGateStatus, FeatureName,
+};
 use kube::CustomResource;
+pub use proxy::{Proxy, ProxySpec, ProxyStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,3 +74,6 @@ pub struct ServiceEndpoint {
     pub name: String,
     pub url: String,
 }
+
+/// The name of the one object that each kind of the configuration has.
+pub const CLUSTER: &str = "cluster";

@@ -4,7 +4,7 @@
 //! `request` reads the certificate that is asked for out of untrusted bytes, `reading` says whose
 //! request it is and whether it could ever be right, `decide` holds it against the Machines and the
 //! Node. What is not approved is left pending, never denied: the facts may come later, and a person
-//! or another approver may know more.
+//! or another approver may know more. `standby` says when all of it is left to such a one.
 
 pub mod decide;
 mod encode;
@@ -12,6 +12,7 @@ pub mod observed;
 pub mod reading;
 pub mod refusal;
 pub mod request;
+pub mod standby;
 #[cfg(test)]
 mod tests;
 

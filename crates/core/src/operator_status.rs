@@ -9,11 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use crate::decision::Wait;
+
 /// The types of the conditions.
 pub mod condition_type {
     pub const CLOUD_REACHABLE: &str = "CloudReachable";
     pub const CLOUD_PERMISSIONS: &str = "CloudPermissions";
     pub const ORPHAN_INSTANCES: &str = "OrphanInstances";
+    /// Whether the operator's own objects are as they should be.
+    pub const OBJECTS_KEPT: &str = "ObjectsKept";
+    /// Whether certificates of kubelets are approved here.
+    pub const CERTIFICATE_APPROVAL: &str = "CertificateApproval";
 }
 
 /// Their reasons.
@@ -23,6 +29,8 @@ pub mod reason {
     pub const CLOUD_NOT_ANSWERING: &str = "CloudNotAnswering";
     pub const PERMISSION_MISSING: &str = "PermissionMissing";
     pub const INSTANCES_WITHOUT_MACHINE: &str = "InstancesWithoutMachine";
+    pub const UPKEEP_FAILED: &str = "UpkeepFailed";
+    pub const SWITCHED_OFF: &str = "SwitchedOff";
 }
 
 /// What is known of the operator's own state.
@@ -34,6 +42,19 @@ pub struct Observed {
     /// Instances without a Machine by id, with what is known of the reason; none before the first
     /// sweep.
     pub orphans: Option<BTreeMap<String, String>>,
+    /// What is wrong with the operator's own objects; none before they were first looked at.
+    pub upkeep_problems: Option<Vec<String>>,
+    pub approval: Approval,
+}
+
+/// Who approves the certificates of kubelets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Approval {
+    #[default]
+    Active,
+    /// Somebody else, and why.
+    Standby(Wait),
+    SwitchedOff,
 }
 
 /// One view of a cloud.
@@ -62,7 +83,13 @@ const NAMED_MAX: usize = 10;
 /// Returns the conditions, sorted by type. `known` are those published before: a condition keeps
 /// the time of its last transition until its status changes.
 pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> Vec<Condition> {
-    let facts = [permissions(observed), reachable(observed), orphans(observed)];
+    let facts = [
+        permissions(observed),
+        reachable(observed),
+        orphans(observed),
+        objects(observed),
+        approval(observed),
+    ];
     let mut conditions: Vec<Condition> =
         facts.into_iter().map(|fact| fact.condition(known, now)).collect();
     conditions.sort_by(|left, right| left.type_.cmp(&right.type_));
@@ -73,6 +100,8 @@ pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> V
 pub fn needs_attention(condition: &Condition) -> bool {
     match condition.type_.as_str() {
         condition_type::ORPHAN_INSTANCES => condition.status == "True",
+        // That somebody else does it is no news at all.
+        condition_type::CERTIFICATE_APPROVAL => false,
         _ => condition.status == "False",
     }
 }
@@ -163,6 +192,41 @@ fn orphans(observed: &Observed) -> Fact {
                 listed(&named, ", ")
             );
             Fact { type_, status: "True", reason: reason::INSTANCES_WITHOUT_MACHINE, message }
+        }
+    }
+}
+
+fn objects(observed: &Observed) -> Fact {
+    let type_ = condition_type::OBJECTS_KEPT;
+    match &observed.upkeep_problems {
+        None => {
+            let message = "they were not looked at yet".to_owned();
+            Fact { type_, status: "Unknown", reason: reason::NOT_ASKED_YET, message }
+        }
+        Some(problems) if problems.is_empty() => {
+            let message = "the operator's own objects are as they should be".to_owned();
+            Fact { type_, status: "True", reason: reason::AS_EXPECTED, message }
+        }
+        Some(problems) => {
+            let message = listed(problems, "; ");
+            Fact { type_, status: "False", reason: reason::UPKEEP_FAILED, message }
+        }
+    }
+}
+
+fn approval(observed: &Observed) -> Fact {
+    let type_ = condition_type::CERTIFICATE_APPROVAL;
+    match &observed.approval {
+        Approval::Active => {
+            let message = "certificates of kubelets are approved here".to_owned();
+            Fact { type_, status: "True", reason: reason::AS_EXPECTED, message }
+        }
+        Approval::Standby(wait) => {
+            Fact { type_, status: "False", reason: wait.reason, message: wait.message.clone() }
+        }
+        Approval::SwitchedOff => {
+            let message = "the approval of certificates is switched off".to_owned();
+            Fact { type_, status: "False", reason: reason::SWITCHED_OFF, message }
         }
     }
 }
@@ -280,6 +344,31 @@ mod tests {
             names.join(", ")
         );
         check(Some(12), ("True", reason::INSTANCES_WITHOUT_MACHINE, many.as_str()));
+    }
+
+    #[test]
+    fn the_operators_own_objects_and_the_approval_are_told_of() {
+        let kept = |problems: Option<&[&str]>, expected| {
+            let problems = problems.map(|all| all.iter().map(|&one| one.to_owned()).collect());
+            let observed = Observed { upkeep_problems: problems, ..Observed::default() };
+            check(&observed, condition_type::OBJECTS_KEPT, expected);
+        };
+        kept(None, ("Unknown", reason::NOT_ASKED_YET, "they were not looked at yet"));
+        let good = "the operator's own objects are as they should be";
+        kept(Some(&[]), ("True", reason::AS_EXPECTED, good));
+        kept(Some(&["a", "b"]), ("False", reason::UPKEEP_FAILED, "a; b"));
+        let approved = |approval: Approval, expected| {
+            let observed = Observed { approval, ..Observed::default() };
+            check(&observed, condition_type::CERTIFICATE_APPROVAL, expected);
+            let conditions = conditions(&observed, &[], at(0));
+            assert!(!conditions.iter().any(needs_attention));
+        };
+        let here = "certificates of kubelets are approved here";
+        approved(Approval::Active, ("True", reason::AS_EXPECTED, here));
+        let wait = Wait::on("Another", "elsewhere");
+        approved(Approval::Standby(wait), ("False", "Another", "elsewhere"));
+        let off = "the approval of certificates is switched off";
+        approved(Approval::SwitchedOff, ("False", reason::SWITCHED_OFF, off));
     }
 
     #[test]

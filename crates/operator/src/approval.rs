@@ -31,6 +31,9 @@ pub const NAME: &str = "certificates";
 /// it would.
 const KUBELET_RETRY: Duration = Duration::from_secs(60);
 
+/// How soon to look again while another approver is at work; its change wakes us sooner.
+const STANDBY_LOOK: Duration = Duration::from_secs(60);
+
 /// What the approval of certificates works with.
 pub struct Approver {
     policy: Policy,
@@ -56,6 +59,10 @@ pub async fn reconcile(context: &Context, approver: &Approver, key: ObjectKey) -
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
     };
+    if let Some(wait) = context.stores.openshift.approval_standby() {
+        context.note_waiting(NAME, &key, &[wait]);
+        return Outcome::RecheckAfter(STANDBY_LOOK);
+    }
     let mut observation = observe::observe(context, approver, &request);
     let now = context.env.now();
     let mut answer = decide(&observation.observed(), &approver.policy, now);

@@ -1,10 +1,13 @@
 //! The operator's flags.
 
+pub mod upkeep;
+
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand};
 use machinist_core::machineset::Ceilings;
 
+use self::upkeep::UpkeepArgs;
 use crate::{
     logging::{DEFAULT_LEVEL, LogFormat},
     termination::args::TerminationArgs,
@@ -146,8 +149,8 @@ pub struct Args {
     #[arg(long, default_value_t = 64)]
     pub drain_concurrency: usize,
 
-    /// Approves the certificates that kubelets of this cluster's Machines ask for. Switch it off
-    /// where another approver does: on OpenShift, while its own cluster-machine-approver runs.
+    /// Approves the certificates that kubelets of this cluster's Machines ask for. On OpenShift this
+    /// stands by for as long as its own cluster-machine-approver runs.
     #[arg(
         long,
         value_name = "BOOL",
@@ -168,6 +171,9 @@ pub struct Args {
     /// speaks for.
     #[arg(long, value_name = "FILE")]
     pub kubelet_ca_bundle: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub upkeep: UpkeepArgs,
 
     /// Name of this process in the leases; the host's name and the process id by default.
     #[arg(long, value_name = "NAME")]

@@ -25,6 +25,7 @@ use crate::{
         store::{ObjectKey, Store},
     },
     metrics::Metrics,
+    openshift::OpenShift,
 };
 
 /// One of each kind that the operator watches.
@@ -39,6 +40,8 @@ pub struct Stores {
     pub health_checks: Store<MachineHealthCheck>,
     /// The signing requests of certificates.
     pub requests: Store<CertificateSigningRequest>,
+    /// What OpenShift says of the whole cluster.
+    pub openshift: OpenShift,
 }
 
 impl Stores {

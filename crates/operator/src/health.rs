@@ -30,6 +30,10 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.metrics.forget_health_check(&key.namespace, &key.name);
         return Outcome::Settled;
     };
+    if context.stores.openshift.health_checks_are_anothers() {
+        context.note_waiting(NAME, &key, &[]);
+        return Outcome::Settled;
+    }
     let mut observation = observe::observe(context, memory, &check).await;
     let now = context.env.now();
     let mut answer = decide(&observation.observed(), now);

@@ -1,9 +1,10 @@
 //! `machinist-operator`: watches, calls core, executes, publishes.
 //!
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
-//! `health` and `approval` are the controllers, all of the same shape; `cloud` is the view of the
-//! clouds; `webhook` answers the API server's questions and `scrape` Prometheus', both over `tls`;
-//! `run` puts it together. `termination` is a program of its own, on every spot machine.
+//! `health` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
+//! keeps for itself; `cloud` is the view of the clouds; `webhook` answers the API server's questions
+//! and `scrape` Prometheus', both over `tls`; `run` puts it together. `termination` is a program of
+//! its own, on every spot machine.
 
 pub mod approval;
 pub mod args;
@@ -21,6 +22,7 @@ pub mod machine;
 pub mod machineset;
 pub mod metrics;
 pub mod nodelink;
+pub mod openshift;
 pub mod run;
 pub mod scrape;
 pub mod serving;
@@ -30,6 +32,7 @@ pub mod termination;
 #[cfg(test)]
 mod testing;
 pub mod tls;
+pub mod upkeep;
 pub mod wake;
 pub mod webhook;
 pub mod write;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
     machine::{CloudKnowledge, decide, observed::LaunchParameters},
-    promises,
+    pause, promises,
 };
 
 pub use self::memory::Memory;
@@ -38,6 +38,7 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.metrics.forget_machine(&key.namespace, &key.name);
         return Outcome::Settled;
     };
+    let machine = pause::machine_as_seen(machine, context.stores.openshift.migration());
     let observation = observe::observe(context, &machine).await;
     let check = validate::launch_check(context, &observation).await;
     let now = context.env.now();

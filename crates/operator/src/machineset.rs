@@ -9,7 +9,10 @@ mod memory;
 mod observe;
 mod publish;
 
-use machinist_core::machineset::{Ceilings, decide};
+use machinist_core::{
+    machineset::{Ceilings, decide},
+    pause,
+};
 
 pub use self::memory::Memory;
 use crate::{
@@ -34,6 +37,7 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
     };
+    let set = pause::set_as_seen(set, context.stores.openshift.migration());
     let observation = observe::observe(context, memory, &set);
     let now = context.env.now();
     let decision = decide(&observation.observed(), now);

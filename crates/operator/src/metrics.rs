@@ -16,7 +16,7 @@ use prometheus_client::{
 
 use self::{
     clouds::Clouds, fleet::Fleet, health::HealthChecks, instance_failures::InstanceFailures,
-    process::Process, queues::Queues, serving::Servers, waiting::Waiting,
+    process::Process, queues::Queues, serving::Servers, upkeep::Upkeep, waiting::Waiting,
 };
 pub use self::{
     clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
@@ -33,6 +33,7 @@ mod instance_failures;
 mod process;
 mod queues;
 mod serving;
+mod upkeep;
 mod waiting;
 
 /// The media type of the text that [`Metrics::encode`] returns.
@@ -65,6 +66,7 @@ struct Shared {
     drift: Family<DriftLabels, Counter>,
     certificates_approved: Family<ApprovalLabels, Counter>,
     health_checks: HealthChecks,
+    upkeep: Upkeep,
     instance_failures: InstanceFailures,
     waiting: Waiting,
     servers: Servers,
@@ -153,6 +155,7 @@ impl Metrics {
             drift: Family::default(),
             certificates_approved: Family::default(),
             health_checks: HealthChecks::default(),
+            upkeep: Upkeep::default(),
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
             servers: Servers::default(),
@@ -351,6 +354,7 @@ impl Shared {
         );
         self.health_checks.register(&mut registry);
         self.servers.register(&mut registry);
+        self.upkeep.register(&mut registry);
         registry.register_collector(Box::new(self.instance_failures.clone()));
         registry.register_collector(Box::new(self.waiting.clone()));
         registry.register_collector(Box::new(Process));

@@ -39,6 +39,7 @@ use crate::{
     serving::{Parts, TlsServers},
     status::StatusPublisher,
     sweep::Sweeper,
+    upkeep,
     wake::{self, Queues},
 };
 
@@ -108,7 +109,7 @@ pub fn start(
     outside: Outside,
 ) -> anyhow::Result<Arc<Context>> {
     let approval_policy = approval_policy(args);
-    let stores = Arc::new(stores::new(&approval_policy));
+    let stores = Arc::new(stores::new(args, &approval_policy));
     let (events, writer) = EventRecorder::new(client, env, metrics, "machinist");
     let queues = Queues {
         machines: Queue::new(machine::NAME, env, metrics),
@@ -130,7 +131,7 @@ pub fn start(
         metrics: metrics.clone(),
         connect: outside.clouds,
         settings: cloud_settings(args)?,
-        infrastructures: stores.infrastructures.clone(),
+        openshift: stores.openshift.clone(),
         listener: Arc::new(move |news| {
             if let Some(on) = on.upgrade() {
                 wake::cloud_changed(&on, &to, news);
@@ -152,38 +153,41 @@ pub fn start(
 
     spawner.spawn_last("event writer", writer.run(spawner.stopping_last()));
     start_watches(args, client, env, metrics, spawner, &stores, &events);
+    stores.openshift.watch(args, client, env, metrics, spawner);
     for (name, is_synced) in stores::sync_checks(&stores) {
         readiness.require(name, is_synced);
     }
-    if approves_certificates(args) {
+    if args.approve_certificates {
         let ca_bundle = args.kubelet_ca_bundle.clone();
         let approver = Approver::new(approval_policy, outside.kubelets, ca_bundle);
         start_approval(client, spawner, &context, queues.requests.clone(), approver);
     }
     start_health(spawner, &context, queues.health_checks.clone());
     start_controllers(args, spawner, &context, queues, draining);
-    start_sweep(args, spawner, &context)?;
+    let upkeep = Arc::new(upkeep::Facts::default());
+    upkeep::start(args, client, spawner, &context, &upkeep, None);
+    start_sweep(args, spawner, &context, upkeep)?;
     Ok(context)
 }
 
 /// The sweep, and the status that tells of it.
-fn start_sweep(args: &Args, spawner: &Spawner, context: &Arc<Context>) -> anyhow::Result<()> {
+fn start_sweep(
+    args: &Args,
+    spawner: &Spawner,
+    context: &Arc<Context>,
+    upkeep: Arc<upkeep::Facts>,
+) -> anyhow::Result<()> {
     let policy = sweep::Policy {
         terminate: args.terminate_orphans,
         launch_timeout: SignedDuration::try_from(args.orphan_age)?,
         consistency_bound: SignedDuration::try_from(args.launch_visibility)?,
     };
     let sweeper = Sweeper::new(context, &args.namespace, policy, args.sweep_period);
-    let publisher = StatusPublisher::new(context, &args.namespace, &sweeper.findings());
+    let publisher = StatusPublisher::new(context, &args.namespace, &sweeper.findings())
+        .telling_of(upkeep, args.approve_certificates);
     spawner.spawn("sweep", sweeper.run());
     spawner.spawn("operator status", publisher.run());
     Ok(())
-}
-
-/// Whether this process approves certificates at all. Another approver of the same cluster, such as
-/// OpenShift's own, is to be asked for here.
-fn approves_certificates(args: &Args) -> bool {
-    args.approve_certificates
 }
 
 fn approval_policy(args: &Args) -> ApprovalPolicy {
@@ -207,6 +211,10 @@ fn start_approval(
     let (stores, env) = (Arc::downgrade(&context.stores), context.env.clone());
     context.metrics.register_pending_requests(move || {
         stores.upgrade().map(|stores| approval::limits(&stores, env.now())).unwrap_or_default()
+    });
+    let stores = Arc::downgrade(&context.stores);
+    context.metrics.register_certificate_approval(move || {
+        stores.upgrade().is_some_and(|stores| stores.openshift.approval_standby().is_none())
     });
     let store = &context.stores.requests;
     let requests = Watch::cluster_wide(client, &context.metrics, store).optional();
@@ -438,7 +446,7 @@ mod tests {
     fn certificates_are_approved_unless_that_is_switched_off() {
         let of = |flags: &[&str]| {
             let args = Args::parse_from([&["machinist-operator"], flags].concat());
-            (approves_certificates(&args), approval_policy(&args).bootstrappers.len())
+            (args.approve_certificates, approval_policy(&args).bootstrappers.len())
         };
         assert_eq!(of(&[]), (true, 1));
         assert_eq!(of(&["--approve-certificates"]), (true, 1));

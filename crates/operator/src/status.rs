@@ -1,7 +1,7 @@
 //! Where does the operator say how it is doing? In a ConfigMap, as conditions of meta/v1.
 //!
-//! The leader writes it, and only when something changed. What it says is decided in core; OpenShift's
-//! ClusterOperator is to be fed from the same conditions.
+//! The leader writes it, and only when something changed. What it says is decided in core; what is
+//! wrong with the operator's own objects is told to OpenShift's ClusterOperator too.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use kube::{Api, api::PostParams};
 use machinist_core::operator_status::{
-    Observed, Reachability, ViewState, conditions, needs_attention,
+    Approval, Observed, Reachability, ViewState, conditions, needs_attention,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,6 +21,7 @@ use crate::{
     context::Context,
     engine::events::{EventTarget, EventType},
     sweep::Findings,
+    upkeep,
     write::{self, Precondition},
 };
 
@@ -44,6 +45,9 @@ pub struct StatusPublisher {
     context: Arc<Context>,
     namespace: String,
     findings: Arc<Findings>,
+    upkeep: Arc<upkeep::Facts>,
+    /// Whether this process was told to approve certificates.
+    approves_certificates: bool,
     /// As we last read or wrote it.
     known: Option<ConfigMap>,
 }
@@ -54,8 +58,16 @@ impl StatusPublisher {
             context: Arc::clone(context),
             namespace: namespace.to_owned(),
             findings: Arc::clone(findings),
+            upkeep: Arc::default(),
+            approves_certificates: true,
             known: None,
         }
+    }
+
+    /// Tells also of the upkeep, and of the approval of certificates.
+    #[must_use]
+    pub fn telling_of(self, upkeep: Arc<upkeep::Facts>, approves_certificates: bool) -> Self {
+        Self { upkeep, approves_certificates, ..self }
     }
 
     /// Publishes for as long as the process leads.
@@ -82,7 +94,7 @@ impl StatusPublisher {
             self.known = api.get_opt(CONFIG_MAP).await?;
         }
         let before = self.known.as_ref().map(stored).unwrap_or_default();
-        let observed = observe(&self.context, &self.findings);
+        let observed = self.observe();
         let now = self.context.env.now();
         let status = OperatorStatus { conditions: conditions(&observed, &before.conditions, now) };
         if self.known.is_some() && status == before {
@@ -100,6 +112,19 @@ impl StatusPublisher {
         self.tell(&written, &before.conditions, &status.conditions);
         self.known = Some(written);
         Ok(())
+    }
+
+    fn observe(&self) -> Observed {
+        let approval = match self.context.stores.openshift.approval_standby() {
+            _ if !self.approves_certificates => Approval::SwitchedOff,
+            Some(wait) => Approval::Standby(wait),
+            None => Approval::Active,
+        };
+        Observed {
+            upkeep_problems: self.upkeep.problems(),
+            approval,
+            ..observe(&self.context, &self.findings)
+        }
     }
 
     fn tell(&self, config_map: &ConfigMap, before: &[Condition], after: &[Condition]) {
@@ -159,6 +184,7 @@ fn observe(context: &Context, findings: &Findings) -> Observed {
         views: context.clouds.health().into_iter().map(view).chain(unreachable).collect(),
         missing_permissions: missing.into_iter().map(|(_, permission)| permission).collect(),
         orphans: findings.orphans(),
+        ..Observed::default()
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
     },
     index,
     metrics::Metrics,
+    openshift::OpenShift,
 };
 
 /// The path of all Machines in the namespace of the tests.
@@ -73,7 +74,7 @@ impl World {
             metrics: metrics.clone(),
             connect,
             settings,
-            infrastructures: stores.infrastructures.clone(),
+            openshift: stores.openshift.clone(),
             listener: Arc::new(|_| ()),
         });
         let context = Context {
@@ -114,6 +115,7 @@ pub(crate) fn env() -> Env {
 
 /// Stores with the indexes that the controllers under test search by.
 pub(crate) fn stores() -> Arc<Stores> {
+    let infrastructures = Store::builder().build();
     Arc::new(Stores {
         machines: Store::builder()
             .index(index::MACHINE_BY_NODE, index::node_of_machine)
@@ -124,7 +126,8 @@ pub(crate) fn stores() -> Arc<Stores> {
         nodes: Store::builder().index(index::NODE_BY_INSTANCE, index::instance_of_node).build(),
         pods: Store::builder().index(index::POD_BY_NODE, index::node_of_pod).build(),
         budgets: Store::builder().build(),
-        infrastructures: Store::builder().build(),
+        openshift: OpenShift::new("ns", "1", &infrastructures),
+        infrastructures,
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(|request| index::prune_request(request, &approval::Policy::default()))

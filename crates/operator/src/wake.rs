@@ -3,6 +3,7 @@
 
 mod certificates;
 mod health;
+mod openshift;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -81,6 +82,7 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
     });
     let to = queues.requests.clone();
     stores.requests.on_change(move |change| to.add(change.key.clone()));
+    openshift::connect(stores, queues);
     // Region, endpoint and tags of the whole cluster.
     let to = queues.clone();
     stores.infrastructures.on_change(move |_| {

@@ -252,10 +252,10 @@ fn is_failed_for_good(machine: &Machine) -> bool {
 
 /// During a migration another API may own the Machine: then it is left alone and says so.
 fn paused(machine: &Machine, now: Timestamp) -> Option<MachineDecision> {
-    let wanted = machine.spec.authoritative_api?;
     let mut status = machine.status.clone().unwrap_or_default();
+    // The status says who acts; what the spec wants is only where it begins.
     let Some(current) = status.authoritative_api else {
-        status.authoritative_api = Some(wanted);
+        status.authoritative_api = Some(machine.spec.authoritative_api?);
         return Some(Decision::settled(status));
     };
     let changed = pause::set_condition(&mut status.conditions, current, now);

@@ -143,7 +143,8 @@ pub fn decide(
 /// Whether no other API owns the pool. One that is in a migration is left alone until its status
 /// says that it is ours and that it is not paused.
 fn is_ours(set: &MachineSet) -> bool {
-    if set.spec.authoritative_api.is_none() {
+    let owner = set.status.as_ref().and_then(|status| status.authoritative_api);
+    if set.spec.authoritative_api.is_none() && owner.is_none() {
         return true;
     }
     set.status.as_ref().is_some_and(|status| {

@@ -291,10 +291,10 @@ fn invalid(set: &MachineSet, message: &str, now: Timestamp) -> MachineSetDecisio
 }
 
 fn paused(set: &MachineSet, now: Timestamp) -> Option<MachineSetDecision> {
-    let wanted = set.spec.authoritative_api?;
     let mut status = set.status.clone().unwrap_or_default();
+    // The status says who acts; what the spec wants is only where it begins.
     let Some(current) = status.authoritative_api else {
-        status.authoritative_api = Some(wanted);
+        status.authoritative_api = Some(set.spec.authoritative_api?);
         return Some(Decision::settled(status));
     };
     let changed = crate::pause::set_condition(&mut status.conditions, current, now);

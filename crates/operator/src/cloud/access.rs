@@ -9,10 +9,7 @@ use std::{
 };
 
 use kube::Client;
-use machinist_api::{
-    Machine,
-    openshift_config::{AwsPlatformStatus, Infrastructure},
-};
+use machinist_api::{Machine, openshift_config::AwsPlatformStatus};
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
     machine::observed::{cluster_id, validate},
@@ -30,8 +27,9 @@ use super::{
     view::{CloudView, Listener, ViewTimings},
 };
 use crate::{
-    engine::{env::Env, store::Store, supervisor::Spawner},
+    engine::{env::Env, supervisor::Spawner},
     metrics::Metrics,
+    openshift::OpenShift,
 };
 
 /// Flags that take precedence over the cluster's Infrastructure object.
@@ -138,7 +136,7 @@ pub struct CloudParts {
     pub metrics: Metrics,
     pub connect: Arc<dyn Connect>,
     pub settings: CloudSettings,
-    pub infrastructures: Store<Infrastructure>,
+    pub openshift: OpenShift,
     pub listener: Listener,
 }
 
@@ -149,7 +147,7 @@ impl Clouds {
             env: parts.env.clone(),
             connect: parts.connect,
             settings: parts.settings,
-            infrastructures: parts.infrastructures,
+            openshift: parts.openshift,
             permissions: MissingPermissions::default(),
         };
         Self {

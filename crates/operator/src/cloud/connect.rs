@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use machinist_core::{cloud::ErrorClass, providerspec::ProviderKind};
+use machinist_core::{cloud::ErrorClass, providerspec::ProviderKind, proxy::ProxySettings};
 use machinist_providers::{Pacer, Provider, ProviderError, notice::NoticeQueue};
 
 use super::permissions::MissingPermissions;
@@ -17,6 +17,10 @@ pub struct ConnectRequest {
     pub endpoints: BTreeMap<String, String>,
     pub credentials: Credentials,
     pub ca_bundle_pem: Option<String>,
+    /// Certificates that the whole cluster trusts; what cannot be read of them is left out.
+    pub trusted_ca_pem: Option<String>,
+    /// The cluster's proxy; none leaves it to the environment.
+    pub proxy: Option<ProxySettings>,
     /// Keeps the calls within the account's limits.
     pub pacer: Arc<dyn Pacer>,
     /// Told of calls that were refused for lack of a permission, and of those that succeeded.

@@ -1,5 +1,6 @@
 //! One client for each set of credentials and region: kept as long as it serves, replaced in place
-//! when the credentials were rotated or the cluster's endpoints have changed.
+//! when the credentials were rotated, or the cluster's endpoints, proxy or trusted certificates have
+//! changed.
 //!
 //! Whoever holds a connection, a view for example, never notices the replacement: nothing is learnt
 //! anew.
@@ -16,10 +17,11 @@ use std::{
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{Api, Client};
-use machinist_api::openshift_config::{AwsPlatformStatus, Infrastructure};
+use machinist_api::openshift_config::AwsPlatformStatus;
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
     providerspec::ProviderKind,
+    proxy::ProxySettings,
 };
 use machinist_providers::{Provider, ProviderError, notice::NoticeQueue};
 use tokio::time::Instant;
@@ -31,10 +33,7 @@ use super::{
     permissions::MissingPermissions,
     view::CloudView,
 };
-use crate::engine::{
-    env::Env,
-    store::{ObjectKey, Store},
-};
+use crate::{engine::env::Env, openshift::OpenShift};
 
 /// Credentials that were refused are read anew, but no more often than this.
 pub(super) const RECONNECT_PAUSE: Duration = Duration::from_secs(30);
@@ -65,7 +64,7 @@ pub(super) struct Connector {
     pub env: Env,
     pub connect: Arc<dyn Connect>,
     pub settings: CloudSettings,
-    pub infrastructures: Store<Infrastructure>,
+    pub openshift: OpenShift,
     pub permissions: MissingPermissions,
 }
 
@@ -87,11 +86,20 @@ struct Current {
     notices: Option<Arc<dyn NoticeQueue>>,
     /// Of the credentials; the bytes themselves are not kept.
     fingerprint: u64,
-    endpoints: BTreeMap<String, String>,
+    surroundings: Surroundings,
     /// When the credentials were last read.
     read_at: Instant,
     /// Whether a call was refused because of who we are, not of what we may do.
     is_refused: bool,
+}
+
+/// What a client is made from besides credentials; another means another client.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Surroundings {
+    endpoints: BTreeMap<String, String>,
+    proxy: Option<ProxySettings>,
+    /// Which version of them.
+    trusted_certificates: Option<String>,
 }
 
 impl Connection {
@@ -101,8 +109,9 @@ impl Connection {
         kind: ProviderKind,
     ) -> Result<Self, CloudFailure> {
         let pace = Arc::new(Pace::new(&connector.env));
-        let (credentials, endpoints) = (connector.credentials(&key).await?, connector.endpoints());
-        let current = connector.reach(&key, kind, &pace, credentials, endpoints).await?;
+        let credentials = connector.credentials(&key).await?;
+        let surroundings = connector.surroundings();
+        let current = connector.reach(&key, kind, &pace, credentials, surroundings).await?;
         Ok(Self {
             key,
             pace,
@@ -149,10 +158,10 @@ impl Connection {
 
     fn needs_renewal(&self) -> bool {
         let now = self.connector.env.instant();
-        let endpoints = self.connector.endpoints();
+        let surroundings = self.connector.surroundings();
         let current = self.lock();
         let may_read = now >= current.read_at + RECONNECT_PAUSE;
-        current.endpoints != endpoints || (current.is_refused && may_read)
+        current.surroundings != surroundings || (current.is_refused && may_read)
     }
 
     async fn renew_if_needed(&self) {
@@ -175,20 +184,21 @@ impl Connection {
 
     async fn renew(&self) -> Result<bool, CloudFailure> {
         let credentials = self.connector.credentials(&self.key).await;
-        let endpoints = self.connector.endpoints();
+        let surroundings = self.connector.surroundings();
         let is_same = {
             let mut current = self.lock();
             current.read_at = self.connector.env.instant();
             let is_same_secret =
                 credentials.as_ref().is_ok_and(|read| fingerprint(read) == current.fingerprint);
-            is_same_secret && current.endpoints == endpoints
+            is_same_secret && current.surroundings == surroundings
         };
         let credentials = credentials?;
         if is_same {
             return Ok(false);
         }
+        let connector = &self.connector;
         let next =
-            self.connector.reach(&self.key, self.kind, &self.pace, credentials, endpoints).await?;
+            connector.reach(&self.key, self.kind, &self.pace, credentials, surroundings).await?;
         *self.lock() = next;
         Ok(true)
     }
@@ -205,7 +215,7 @@ impl Connector {
         kind: ProviderKind,
         pace: &Arc<Pace>,
         credentials: Credentials,
-        endpoints: BTreeMap<String, String>,
+        surroundings: Surroundings,
     ) -> Result<Current, CloudFailure> {
         let fingerprint = fingerprint(&credentials);
         let ca_bundle_pem = match &self.settings.ca_bundle_pem {
@@ -215,9 +225,11 @@ impl Connector {
         let request = ConnectRequest {
             kind,
             region: key.region.clone(),
-            endpoints: endpoints.clone(),
+            endpoints: surroundings.endpoints.clone(),
             credentials,
             ca_bundle_pem,
+            trusted_ca_pem: self.openshift.trusted_ca(),
+            proxy: surroundings.proxy.clone(),
             pacer: Arc::clone(pace) as _,
             permissions: self.permissions.of_caller(&key.to_string()),
         };
@@ -228,7 +240,7 @@ impl Connector {
         let notices = self.notices(key, &request).await;
         let provider = self.connect.connect(request).await.map_err(failure)?;
         let read_at = self.env.instant();
-        Ok(Current { provider, notices, fingerprint, endpoints, read_at, is_refused: false })
+        Ok(Current { provider, notices, fingerprint, surroundings, read_at, is_refused: false })
     }
 
     /// A queue that cannot be had is missed, and nothing else is: lists show everything later.
@@ -247,8 +259,16 @@ impl Connector {
         }
     }
 
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            endpoints: self.endpoints(),
+            proxy: self.openshift.proxy(),
+            trusted_certificates: self.openshift.trusted_ca_version(),
+        }
+    }
+
     /// Flags come before the cluster's Infrastructure object.
-    pub(super) fn endpoints(&self) -> BTreeMap<String, String> {
+    fn endpoints(&self) -> BTreeMap<String, String> {
         let of_platform = self.platform().service_endpoints.into_iter();
         let mut endpoints: BTreeMap<String, String> =
             of_platform.map(|endpoint| (endpoint.name, endpoint.url)).collect();
@@ -257,7 +277,7 @@ impl Connector {
     }
 
     pub(super) fn platform(&self) -> AwsPlatformStatus {
-        let infrastructure = self.infrastructures.get(&ObjectKey::cluster_wide("cluster"));
+        let infrastructure = self.openshift.infrastructure();
         let status = infrastructure.as_ref().and_then(|one| one.status.as_ref());
         let platform = status.and_then(|status| status.platform_status.as_ref());
         platform.and_then(|platform| platform.aws.clone()).unwrap_or_default()

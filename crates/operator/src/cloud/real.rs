@@ -49,6 +49,8 @@ impl RealClouds {
         let mut settings = AwsSettings::new(request.region, credentials);
         settings.endpoints = request.endpoints;
         settings.ca_bundle_pem = request.ca_bundle_pem;
+        settings.trusted_ca_pem = request.trusted_ca_pem;
+        settings.proxy = request.proxy;
         settings.pacer = Some(request.pacer);
         settings.observer = Some(Arc::new(move |call: &Call<'_>| {
             metrics.count_cloud_call("aws", call.action, call.outcome);

@@ -14,9 +14,12 @@ use std::{
 
 use kube::Api;
 use machinist_api::MachineSet;
-use machinist_core::machineset::{
-    capacity::{self, Answer, CapacityDecision, Complaint, Question},
-    decide::new_machine,
+use machinist_core::{
+    machineset::{
+        capacity::{self, Answer, CapacityDecision, Complaint, Question},
+        decide::new_machine,
+    },
+    pause,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -57,7 +60,9 @@ impl Memory {
 }
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
+    let migration = context.stores.openshift.migration();
     let set = context.stores.machine_sets.get(&key);
+    let set = set.map(|set| pause::set_as_seen(set, migration));
     let asked = set.and_then(|set| capacity::question(&set).map(|question| (set, question)));
     let Some((set, question)) = asked else {
         memory.remember(&key, None);

@@ -2,9 +2,15 @@
 
 use machinist_core::approval::Policy as ApprovalPolicy;
 
-use crate::{approval, context::Stores, engine::store::Store, health, index};
+use crate::{
+    approval, args::Args, context::Stores, engine::store::Store, health, index,
+    openshift::OpenShift,
+};
 
-pub(super) fn new(approval: &ApprovalPolicy) -> Stores {
+pub(super) fn new(args: &Args, approval: &ApprovalPolicy) -> Stores {
+    let infrastructures = Store::builder().build();
+    let release = &args.upkeep.release_version;
+    let openshift = OpenShift::new(&args.namespace, release, &infrastructures);
     let (by_node, by_state, pruned) = (approval.clone(), approval.clone(), approval.clone());
     Stores {
         machines: Store::builder()
@@ -26,7 +32,8 @@ pub(super) fn new(approval: &ApprovalPolicy) -> Stores {
             .index(index::POD_BY_NODE, index::node_of_pod)
             .build(),
         budgets: Store::builder().build(),
-        infrastructures: Store::builder().build(),
+        infrastructures,
+        openshift,
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(move |request| index::prune_request(request, &pruned))
@@ -60,6 +67,7 @@ pub(super) async fn all_synced(stores: &Stores, controller: &str) {
     pods.synced().await;
     budgets.synced().await;
     infrastructures.synced().await;
+    stores.openshift.feature_gates.synced().await;
     match controller {
         health::NAME => stores.health_checks.synced().await,
         approval::NAME => stores.requests.synced().await,

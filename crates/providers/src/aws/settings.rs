@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use machinist_api::names::secret_key;
+use machinist_core::proxy::ProxySettings;
 
 use crate::{ErrorClass, Pacer, ProviderError};
 
@@ -30,6 +31,11 @@ pub struct AwsSettings {
     pub credentials: AwsCredentials,
     /// Certificates that are trusted besides the system's.
     pub ca_bundle_pem: Option<String>,
+    /// Certificates that the whole cluster trusts, besides those; what cannot be read of them is left
+    /// out, for they are not about us.
+    pub trusted_ca_pem: Option<String>,
+    /// The cluster's proxy; none leaves it to the environment.
+    pub proxy: Option<ProxySettings>,
     /// What the calls are signed off with in AWS's logs: letters, digits and hyphens.
     pub user_agent: String,
     pub timeouts: AwsTimeouts,
@@ -62,6 +68,8 @@ impl AwsSettings {
             endpoints: BTreeMap::new(),
             credentials,
             ca_bundle_pem: None,
+            trusted_ca_pem: None,
+            proxy: None,
             user_agent: concat!("machinist-", env!("CARGO_PKG_VERSION")).to_owned(),
             timeouts: AwsTimeouts::default(),
             page_size: 1_000,
