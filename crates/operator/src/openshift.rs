@@ -110,6 +110,12 @@ impl OpenShift {
         self.infrastructures.get(&ObjectKey::cluster_wide(CLUSTER))
     }
 
+    /// Puts in what the watch of trusted certificates would.
+    #[cfg(test)]
+    pub(crate) fn trust(&self, certificates: ConfigMap) {
+        self.trusted.apply_written(certificates);
+    }
+
     fn is_enabled(&self, feature: &str) -> Option<bool> {
         let gates = self.feature_gates.get(&ObjectKey::cluster_wide(CLUSTER));
         features::is_enabled(gates.as_deref(), &self.release, feature)

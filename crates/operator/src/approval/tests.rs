@@ -277,3 +277,32 @@ fn decided_requests_are_kept_without_their_bytes() {
     assert!(huge.spec.request.0.len() < 100_000);
     assert_eq!(machinist_core::approval::read(&huge, &policy), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn openshifts_own_approver_is_not_interfered_with_and_is_replaced_when_it_is_off() {
+    let (world, approver) = (World::new(), approver());
+    add_machine(&world);
+    add(&world, &client("csr"));
+    world.context.stores.infrastructures.apply_written(read(json!({
+        "metadata": { "name": "cluster", "uid": "i", "resourceVersion": "1" }, "spec": {},
+    })));
+    let scale = |version: u32, replicas: i32| {
+        world.context.stores.openshift.approvers.apply_written(read(json!({
+            "metadata": {
+                "name": "machine-approver", "namespace": "openshift-cluster-machine-approver",
+                "uid": "a", "resourceVersion": version.to_string(),
+            },
+            "spec": {
+                "replicas": replicas, "selector": {},
+                "template": { "metadata": {}, "spec": { "containers": [] } },
+            },
+        })));
+    };
+    scale(2, 1);
+    let outcome = pass(&world, &approver, "csr").await;
+    assert!(matches!(outcome, Outcome::RecheckAfter(_)), "{outcome:?}");
+    assert_eq!(world.requests("PATCH"), [""; 0]);
+    scale(3, 0);
+    pass(&world, &approver, "csr").await;
+    assert_eq!(world.requests("PATCH").len(), 2, "bound and approved");
+}

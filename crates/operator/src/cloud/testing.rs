@@ -12,8 +12,11 @@ use std::{
 use async_trait::async_trait;
 use jiff::Timestamp;
 use machinist_api::{RawObject, names::tag};
-use machinist_core::cloud::{
-    ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, StateReason,
+use machinist_core::{
+    cloud::{
+        ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, StateReason,
+    },
+    proxy::ProxySettings,
 };
 use machinist_providers::{
     InstanceSize, LaunchRequest, PreparedLaunch, Provider, ProviderError,
@@ -198,6 +201,8 @@ pub(crate) struct ScriptedClouds {
     pub(crate) queue: Arc<ScriptedQueue>,
     /// What each connection was made with: endpoints, and the secret's key.
     pub(crate) connections: Mutex<Vec<(BTreeMap<String, String>, String)>>,
+    /// And the proxy and the trusted certificates.
+    pub(crate) ways: Mutex<Vec<(Option<ProxySettings>, Option<String>)>>,
 }
 
 #[async_trait]
@@ -208,6 +213,7 @@ impl Connect for ScriptedClouds {
             Credentials::Secret(data) => String::from_utf8(data["key"].clone()).unwrap(),
         };
         self.connections.lock().unwrap().push((request.endpoints, key));
+        self.ways.lock().unwrap().push((request.proxy, request.trusted_ca_pem));
         Ok(Arc::clone(&self.cloud) as Arc<dyn Provider>)
     }
 

@@ -267,6 +267,10 @@ fn merge(target: &mut Value, patch: Value) {
         return;
     };
     for (key, value) in patch {
-        merge(&mut target[key], value);
+        if !value.is_null() {
+            merge(&mut target[key], value);
+        } else if let Some(target) = target.as_object_mut() {
+            target.remove(&key);
+        }
     }
 }

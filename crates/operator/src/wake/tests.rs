@@ -185,3 +185,45 @@ async fn a_pending_request_is_woken_by_who_may_speak_for_it() {
     })));
     assert_eq!(node.requests.depth(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_woken_when_it_changes_who_approves_them() {
+    let stores = stores();
+    stores.requests.apply_written(crate::approval::tests::client("csr"));
+    stores.openshift.approvers.mark_synced();
+    stores.infrastructures.apply_written(read(json!({
+        "metadata": { "name": "cluster", "uid": "i", "resourceVersion": "1" }, "spec": {},
+    })));
+    let scale = |version: u32, replicas: i32| {
+        stores.openshift.approvers.apply_written(read(json!({
+            "metadata": {
+                "name": "machine-approver", "namespace": "openshift-cluster-machine-approver",
+                "uid": "a", "resourceVersion": version.to_string(),
+            },
+            "spec": {
+                "replicas": replicas, "selector": {},
+                "template": { "metadata": {}, "spec": { "containers": [] } },
+            },
+        })));
+    };
+    let begins = connected(&stores);
+    scale(2, 1);
+    assert_eq!(begins.requests.depth(), 1, "it stands by from now on");
+    let ends = connected(&stores);
+    scale(3, 1);
+    scale(4, 0);
+    assert_eq!(ends.requests.depth(), 1, "they are ours again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_features_wakes_machines_pools_and_checks() {
+    let stores = stores();
+    stores.machines.apply_written(read(machine("one", json!({}))));
+    stores.machine_sets.apply_written(read(pool(1)));
+    let queues = connected(&stores);
+    stores.openshift.feature_gates.apply_written(read(json!({
+        "metadata": { "name": "cluster", "uid": "g", "resourceVersion": "1" }, "spec": {},
+    })));
+    assert_eq!((queues.machines.depth(), queues.machine_sets.depth()), (1, 1));
+    assert_eq!(queues.capacities.depth(), 1);
+}

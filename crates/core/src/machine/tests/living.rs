@@ -171,6 +171,41 @@ fn a_machine_that_another_api_owns_is_left_alone() {
 }
 
 #[test]
+fn the_migration_goes_by_the_status_and_begins_with_the_spec() {
+    let wants = |api: &str| json!({"spec": {"authoritativeAPI": api}});
+    let owned = |spec: Option<&str>, status: &str| {
+        let spec = spec.map_or(json!({}), |api| json!({"authoritativeAPI": api}));
+        json!({"spec": spec, "status": {"authoritativeAPI": status}})
+    };
+    // First the status takes over what the spec wants, and nothing else happens.
+    for api in ["MachineAPI", "ClusterAPI"] {
+        let decision = decided(&machine(wants(api)), vec![]);
+        assert!(decision.actions.is_empty());
+        assert_eq!(decision.status.authoritative_api.unwrap().as_str(), api);
+        assert!(condition::find(&decision.status.conditions, "Paused").is_none());
+    }
+    // Then it says who acts, whatever the spec wants next.
+    for (spec, status) in [
+        (Some("MachineAPI"), "ClusterAPI"),
+        (Some("MachineAPI"), "Migrating"),
+        (None, "ClusterAPI"),
+    ] {
+        let decision = decided(&machine(owned(spec, status)), vec![]);
+        assert!(decision.actions.is_empty(), "{spec:?} {status}");
+        let words = format!("The AuthoritativeAPI status is set to '{status}'");
+        let expected = ("True", "AuthoritativeAPINotMachineAPI", words.as_str());
+        assert_eq!(condition_of(&decision.status, "Paused"), expected);
+        assert_eq!(decision.waiting[0].reason, "AuthoritativeAPINotMachineAPI");
+    }
+    let ours = decided(&machine(owned(Some("ClusterAPI"), "MachineAPI")), vec![]);
+    let words = "The AuthoritativeAPI status is set to 'MachineAPI'";
+    let expected = ("False", "AuthoritativeAPIMachineAPI", words);
+    assert_eq!(condition_of(&ours.status, "Paused"), expected);
+    let severity = condition::find(&ours.status.conditions, "Paused").unwrap().severity;
+    assert_eq!(severity, Some(machinist_api::ConditionSeverity::Info));
+}
+
+#[test]
 fn hooks_are_named_as_the_peer_names_them() {
     let overrides = json!({
         "spec": {"lifecycleHooks": {"preDrain": [{"name": "etcd", "owner": "clusteroperator/etcd"}]}},

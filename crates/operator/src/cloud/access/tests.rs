@@ -116,6 +116,59 @@ async fn a_change_of_the_infrastructure_reaches_machines_and_clients_and_keeps_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_the_proxy_or_of_the_trusted_certificates_makes_a_new_client() {
+    let clouds = Arc::new(ScriptedClouds::default());
+    let world = world(&clouds);
+    let openshift = &world.context.stores.openshift;
+    let access = world.context.clouds.of(&machine("a", "demo")).await.unwrap();
+    first_list(&access).await;
+    let call = || async { access.provider().list("demo").await.unwrap() };
+    let proxy = |version: u32, url: &str| {
+        let spec = json!({ "httpProxy": url, "httpsProxy": url });
+        openshift.proxies.apply_written(read(json!({
+            "metadata": { "name": "cluster", "uid": "u", "resourceVersion": version.to_string() },
+            "spec": spec, "status": { "httpProxy": url, "httpsProxy": url, "noProxy": ".svc" },
+        })));
+    };
+    proxy(5, "http://one");
+    call().await;
+    call().await;
+    proxy(6, "http://two");
+    call().await;
+    openshift.trust(read(json!({
+        "metadata": {
+            "name": "mao-trusted-ca", "namespace": "ns", "uid": "t", "resourceVersion": "7",
+        },
+        "data": { "ca-bundle.crt": "certificates" },
+    })));
+    call().await;
+    proxy(8, "");
+    call().await;
+    let ways: Vec<(Option<String>, Option<String>)> = clouds
+        .ways
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(proxy, trusted)| {
+            let https = proxy.as_ref().map(|proxy| proxy.https.clone().unwrap_or_default());
+            (https, trusted.clone())
+        })
+        .collect();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        ways,
+        [
+            (None, None),
+            (text("http://one"), None),
+            (text("http://two"), None),
+            (text("http://two"), text("certificates")),
+            (text(""), text("certificates")),
+        ]
+    );
+    assert!(access.view.snapshot().get(&id("i-1")).is_some(), "nothing was learnt anew");
+}
+
+#[tokio::test(start_paused = true)]
 async fn clusters_share_a_client_and_its_pace_and_have_views_of_their_own() {
     let clouds = Arc::new(ScriptedClouds::default());
     let world = world(&clouds);
