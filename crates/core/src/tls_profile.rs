@@ -6,6 +6,9 @@
 
 use std::collections::BTreeSet;
 
+use machinist_api::openshift_config::ApiServerSpec;
+use serde::Deserialize;
+
 use crate::decision::FieldError;
 
 /// The oldest version that a client may speak. Older ones are not spoken at all.
@@ -55,6 +58,42 @@ pub struct Chosen {
 /// the cluster's profile. Words that nobody knows yet mean that they do.
 pub fn follows_cluster(adherence: &str) -> bool {
     !matches!(adherence, "" | "LegacyAdheringComponentsOnly")
+}
+
+/// What OpenShift's APIServer says; nothing, and an object that is not there, mean the default.
+pub fn of_api_server(spec: Option<&ApiServerSpec>) -> Chosen {
+    #[derive(Default, Deserialize)]
+    struct Profile {
+        #[serde(rename = "type", default)]
+        type_name: String,
+        #[serde(default)]
+        custom: Option<Custom>,
+    }
+    #[derive(Deserialize)]
+    struct Custom {
+        #[serde(default)]
+        ciphers: Option<Vec<String>>,
+        #[serde(rename = "minTLSVersion", default)]
+        min_version: Option<String>,
+    }
+    let followed =
+        spec.filter(|spec| follows_cluster(spec.tls_adherence.as_deref().unwrap_or_default()));
+    let Some(written) = followed.and_then(|spec| spec.tls_security_profile.as_ref()) else {
+        return Chosen::of_cluster("", Wanted { min_version: None, cipher_suites: None });
+    };
+    let profile: Profile = match written.parse() {
+        Ok(profile) => profile,
+        Err(error) => {
+            let remark = format!("spec.tlsSecurityProfile cannot be read: {error}");
+            return Chosen { profile: TlsProfile::default(), remarks: vec![remark] };
+        }
+    };
+    let custom = profile.custom.as_ref();
+    let wanted = Wanted {
+        min_version: custom.and_then(|custom| custom.min_version.as_deref()),
+        cipher_suites: custom.and_then(|custom| custom.ciphers.as_deref()),
+    };
+    Chosen::of_cluster(&profile.type_name, wanted)
 }
 
 impl Default for TlsProfile {
@@ -251,6 +290,38 @@ mod tests {
         let wanted =
             Wanted { min_version: Some(min_version), cipher_suites: Some(ciphers.as_slice()) };
         Chosen::of_cluster("Custom", wanted)
+    }
+
+    #[test]
+    fn an_api_servers_profile_counts_where_all_components_follow_it() {
+        let of = |spec: serde_json::Value| {
+            let spec: ApiServerSpec = serde_json::from_value(spec).unwrap();
+            of_api_server(Some(&spec))
+        };
+        let modern = serde_json::json!({ "type": "Modern" });
+        let strict = "StrictAllComponents";
+        let followed = of(serde_json::json!({
+            "tlsSecurityProfile": modern, "tlsAdherence": strict,
+        }));
+        assert_eq!(followed.profile, TlsProfile::modern());
+        assert_eq!(of_api_server(None).profile, TlsProfile::default());
+        assert_eq!(
+            of(serde_json::json!({ "tlsSecurityProfile": modern })).profile,
+            TlsProfile::default(),
+            "legacy components do not follow"
+        );
+        let custom = of(serde_json::json!({
+            "tlsAdherence": strict,
+            "tlsSecurityProfile": {
+                "type": "Custom",
+                "custom": { "ciphers": ["ECDHE-RSA-AES256-GCM-SHA384"], "minTLSVersion": "VersionTLS12" },
+            },
+        }));
+        assert_eq!(custom.profile.cipher_suites.len(), 1);
+        let odd = of(serde_json::json!({
+            "tlsAdherence": strict, "tlsSecurityProfile": { "type": 7 },
+        }));
+        assert_eq!((odd.profile, odd.remarks.len()), (TlsProfile::default(), 1));
     }
 
     #[test]

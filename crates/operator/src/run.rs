@@ -7,11 +7,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kube::Client;
+use machinist_api::openshift_config::CLUSTER;
 use machinist_core::{
     approval::{Bootstrapper, Policy as ApprovalPolicy},
     lease::LeaseTimings,
     machine::Policy,
-    sweep,
+    sweep, tls_profile,
 };
 use machinist_providers::service;
 
@@ -36,9 +37,11 @@ use crate::{
     machine, machineset,
     metrics::Metrics,
     nodelink,
+    openshift::OpenShift,
     serving::{Parts, TlsServers},
     status::StatusPublisher,
     sweep::Sweeper,
+    tls::{settings::TlsSettings, trust::CaBundle},
     upkeep,
     wake::{self, Queues},
 };
@@ -56,6 +59,8 @@ const REQUEST_CONCURRENCY: usize = 16;
 pub struct Outside {
     pub clouds: Arc<dyn Connect>,
     pub kubelets: Arc<dyn Kubelets>,
+    /// Whom the API server must trust to ask us.
+    pub ca_bundle: CaBundle,
 }
 
 /// Runs the operator until it is told to stop, or a part of it fails.
@@ -64,12 +69,9 @@ pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Resu
     let env = Env::system()?;
     let metrics = Metrics::new();
     let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
-    let outside = Outside {
-        clouds: Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() }),
-        kubelets: Arc::new(approval::kubelets::OverTls::default()),
-    };
+    let clouds = Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() });
     let supervisor = crate::engine::supervisor::Supervisor::new();
-    serve(&args, &client, &env, &metrics, &supervisor.spawner(), outside).await?;
+    serve(&args, &client, &env, &metrics, &supervisor.spawner(), clouds).await?;
     supervisor.run(shutdown).await
 }
 
@@ -80,7 +82,7 @@ pub async fn serve(
     env: &Env,
     metrics: &Metrics,
     spawner: &Spawner,
-    outside: Outside,
+    clouds: Arc<dyn Connect>,
 ) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let shown = args.serving.http_metrics.then_some(metrics);
@@ -92,10 +94,23 @@ pub async fn serve(
     spawner.spawn("http server", server.run());
     let parts = Parts { client, namespace: &args.namespace, env, metrics, spawner };
     let servers = TlsServers::bind(&args.serving, parts).await?;
+    let kubelets = Arc::new(approval::kubelets::OverTls::default());
+    let outside = Outside { clouds, kubelets, ca_bundle: servers.ca_bundle.clone() };
     let context = start(args, client, env, metrics, spawner, &readiness, outside)?;
+    follow_tls_profile(&context.stores.openshift, &servers.settings);
     let infrastructures = &context.stores.infrastructures;
     servers.start(parts, &readiness, infrastructures, args.aws_region.clone());
     Ok(())
+}
+
+/// Has the servers speak as the cluster's profile says, from the next connection on.
+fn follow_tls_profile(openshift: &OpenShift, settings: &TlsSettings) {
+    let settings = settings.clone();
+    openshift.api_servers.on_change(move |change| {
+        let known =
+            change.after.as_ref().filter(|one| one.metadata.name.as_deref() == Some(CLUSTER));
+        settings.follow(tls_profile::of_api_server(known.map(|one| &one.spec)));
+    });
 }
 
 /// Starts everything that works on the cluster. The simulator starts the same.
@@ -165,7 +180,7 @@ pub fn start(
     start_health(spawner, &context, queues.health_checks.clone());
     start_controllers(args, spawner, &context, queues, draining);
     let upkeep = Arc::new(upkeep::Facts::default());
-    upkeep::start(args, client, spawner, &context, &upkeep, None);
+    upkeep::start(args, client, spawner, &context, &upkeep, outside.ca_bundle);
     start_sweep(args, spawner, &context, upkeep)?;
     Ok(context)
 }

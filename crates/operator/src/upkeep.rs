@@ -19,13 +19,14 @@ use std::{
 
 use machinist_core::upkeep::{History, cluster_operator, decide};
 
+use self::stores::UpkeepStores;
 pub use self::{facts::Facts, start::start};
-use self::{observe::Bundle, stores::UpkeepStores};
 use crate::{
     args::upkeep::UpkeepArgs,
     context::Context,
     engine::{events::EventRecorder, queue::Outcome, store::ObjectKey},
     machine::{superseded_or_failed, until},
+    tls::trust::CaBundle,
 };
 
 #[cfg(test)]
@@ -47,8 +48,8 @@ pub struct Upkeep {
     args: UpkeepArgs,
     namespace: String,
     stores: UpkeepStores,
-    /// The CA bundle of the webhooks' server, where this process has made it.
-    bundle: Option<Bundle>,
+    /// Whom the API server must trust to ask the webhooks' server.
+    ca_bundle: CaBundle,
     events: EventRecorder,
     facts: Arc<Facts>,
     history: Mutex<History>,

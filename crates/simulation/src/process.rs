@@ -19,6 +19,7 @@ use machinist_operator::{
     http::Readiness,
     metrics::Metrics,
     run::{self, Outside},
+    tls::trust::{Authorities, CaBundle},
 };
 use tokio::{sync::Notify, time::Instant};
 
@@ -186,6 +187,8 @@ async fn live(
     let outside = Outside {
         clouds: Arc::new(parts.clouds.for_process(Arc::clone(incarnation))),
         kubelets: Arc::new(Unreachable),
+        // Nothing is served here.
+        ca_bundle: CaBundle::fixed(Authorities::ToldByOthers),
     };
     let supervisor = Supervisor::new();
     let spawner = supervisor.spawner();

@@ -19,15 +19,8 @@ use super::Upkeep;
 use crate::{
     args::upkeep::KeepWebhooks,
     context::Context,
-    engine::{
-        latest,
-        store::{ObjectKey, Store},
-    },
+    engine::store::{ObjectKey, Store},
 };
-
-/// The CA bundle of the webhooks' server in PEM, once there is one of our own; none where somebody
-/// else gives the server its certificate and injects the bundle.
-pub type Bundle = latest::Receiver<Option<String>>;
 
 pub struct Observation {
     pub mode: Mode,
@@ -99,24 +92,20 @@ fn termination_objects(context: &Context, upkeep: &Upkeep, image: String) -> [Ob
 
 /// Whom the API server is to ask; none while that is nobody, or not known yet.
 fn webhook_client(upkeep: &Upkeep) -> Option<Client> {
-    let own = upkeep.bundle.as_ref().and_then(latest::Receiver::get);
+    let trust = match (upkeep.ca_bundle.trust()?, &upkeep.args.webhook_ca_from) {
+        (Trust::ServiceCa, Some(certificate)) => Trust::CertManager(certificate.clone()),
+        (trust, _) => trust,
+    };
     let address = match &upkeep.args.keep_webhooks {
         KeepWebhooks::Off => return None,
+        // Nobody injects a bundle for a URL.
+        KeepWebhooks::Url(_) if !matches!(trust, Trust::Bundle(_)) => return None,
+        KeepWebhooks::Url(url) => Address::Url(url.clone()),
         KeepWebhooks::Service => Address::Service {
             namespace: upkeep.namespace.clone(),
             name: SERVICE.to_owned(),
             port: SERVICE_PORT,
         },
-        KeepWebhooks::Url(url) => {
-            // Nobody injects a bundle for a URL.
-            own.as_ref()?;
-            Address::Url(url.clone())
-        }
-    };
-    let trust = match (own, &upkeep.args.webhook_ca_from) {
-        (Some(pem), _) => Trust::Bundle(pem.into_bytes()),
-        (None, Some(certificate)) => Trust::CertManager(certificate.clone()),
-        (None, None) => Trust::ServiceCa,
     };
     Some(Client { address, trust })
 }

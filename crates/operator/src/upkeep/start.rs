@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex};
 
 use kube::Client;
 
-use super::{COMPONENT, Facts, NAME, Upkeep, observe::Bundle, reconcile, stores::UpkeepStores};
+use super::{COMPONENT, Facts, NAME, Upkeep, reconcile, stores::UpkeepStores};
 use crate::{
     args::Args,
     context::Context,
     engine::{queue::Queue, store::ObjectKey, supervisor::Spawner},
+    tls::trust::CaBundle,
 };
 
-/// Starts the upkeep. `bundle` is the CA bundle of the webhooks' server, for as long as this process
-/// makes it.
+/// Starts the upkeep. `ca_bundle` is that of the webhooks' server.
 pub fn start(
     args: &Args,
     client: &Client,
     spawner: &Spawner,
     context: &Arc<Context>,
     facts: &Arc<Facts>,
-    bundle: Option<Bundle>,
+    ca_bundle: CaBundle,
 ) {
     let (env, metrics) = (&context.env, &context.metrics);
     let queue: Queue<ObjectKey> = Queue::new(NAME, env, metrics);
@@ -27,20 +27,18 @@ pub fn start(
     let to = queue.clone();
     stores.on_change(&context.stores, move || to.add(Upkeep::key()));
     stores.watch(args, client, env, metrics, spawner);
-    if let Some(mut bundle) = bundle.clone() {
-        let to = queue.clone();
-        spawner.spawn("news of the webhooks' CA", async move {
-            while bundle.changed().await.is_ok() {
-                to.add(Upkeep::key());
-            }
-            std::future::pending().await
-        });
-    }
+    let (mut bundle, to) = (ca_bundle.clone(), queue.clone());
+    spawner.spawn("news of the webhooks' CA", async move {
+        loop {
+            bundle.changed().await;
+            to.add(Upkeep::key());
+        }
+    });
     let upkeep = Arc::new(Upkeep {
         args: args.upkeep.clone(),
         namespace: args.namespace.clone(),
         stores,
-        bundle,
+        ca_bundle,
         events: context.events.for_component(COMPONENT),
         facts: Arc::clone(facts),
         history: Mutex::default(),

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     args::Args,
-    engine::{latest, testing::FakeServer},
+    engine::testing::FakeServer,
     testing::{World, read},
+    tls::trust::{Authorities, CaBundleSource},
 };
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
@@ -33,10 +34,10 @@ struct Lab {
 
 impl Lab {
     fn new(flags: &[&str]) -> Self {
-        Self::with_bundle(flags, None)
+        Self::with_bundle(flags, CaBundle::fixed(Authorities::ToldByOthers))
     }
 
-    fn with_bundle(flags: &[&str], bundle: Option<Bundle>) -> Self {
+    fn with_bundle(flags: &[&str], ca_bundle: CaBundle) -> Self {
         let own = ["machinist-operator", "--namespace=ns", "--release-version=4.20"];
         let args = Args::parse_from([&own, flags].concat());
         let world = World::new();
@@ -45,7 +46,7 @@ impl Lab {
             args: args.upkeep,
             namespace: args.namespace,
             stores: UpkeepStores::new(),
-            bundle,
+            ca_bundle,
             events: world.context.events.for_component(COMPONENT),
             facts: Arc::default(),
             history: Mutex::default(),

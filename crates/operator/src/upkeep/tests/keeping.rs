@@ -135,13 +135,13 @@ async fn a_proxy_reaches_the_handlers_and_leaves_them() {
 
 #[tokio::test(start_paused = true)]
 async fn the_bundle_of_our_own_server_is_set_and_followed() {
-    let bundle = latest::Sender::new(None);
+    let source = CaBundleSource::new();
     let flags = ["--keep-webhooks=url:https://127.0.0.1:9443"];
-    let lab = Lab::with_bundle(&flags, Some(bundle.subscribe()));
+    let lab = Lab::with_bundle(&flags, source.bundle());
     lab.settle().await;
     assert_eq!(lab.writes(), [""; 0], "nobody would be believed yet");
     for (pem, base64) in [("one", "b25l"), ("two", "dHdv")] {
-        bundle.send_replace(Some(pem.to_owned()));
+        source.tell(Authorities::Bundle(pem.as_bytes().into()));
         lab.settle().await;
         let config = &lab.object(VALIDATING, "machine-api")["webhooks"][1]["clientConfig"];
         assert_eq!(config["caBundle"], base64);
