@@ -1,5 +1,5 @@
-//! Who else lives in the cluster? Kubelets, the node lifecycle, a scheduler with workloads, the garbage
-//! collector, and a user.
+//! Who else lives in the cluster? Kubelets, the node lifecycle, whoever signs certificates, a scheduler
+//! with workloads, the garbage collector, and a user.
 //!
 //! Each is a plain machine that looks at the truth and writes past all faults, so that only the
 //! operator's own path is disturbed. One task plays them all: it wakes on changes and at the time that
@@ -7,6 +7,8 @@
 
 mod garbage;
 mod kubelet;
+mod signer;
+mod stranger;
 mod user;
 mod workload;
 
@@ -18,6 +20,8 @@ use serde_json::Value;
 pub use self::{
     garbage::GarbageCollector,
     kubelet::{Disturbance, KubeletSettings, Kubelets},
+    signer::Signer,
+    stranger::{Stranger, Strangers},
     user::{Act, ConsoleVerb, User},
     workload::{App, Workloads},
 };

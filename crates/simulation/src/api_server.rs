@@ -9,19 +9,21 @@
 //! strategic merge patches (415), managedFields, tables and metadata-only answers, discovery, the life
 //! of namespaces (nothing empties one that is deleted), the expiry of Events, quantities in other
 //! spellings, patterns and CEL rules of CRDs, most of the validation and some of the defaults of
-//! built-in kinds, the volumes that a service account brings to a pod, and controllers of any kind:
+//! built-in kinds, the signature of what is asked for in a signing request, the volumes that a service account brings to a pod, and controllers of any kind:
 //! who counts for disruption budgets, schedules, or plays the kubelet is somebody else. Items of lists
 //! carry their kind, which the real server leaves out for built-in kinds.
 
 mod built_in;
 mod failure;
 mod faults;
+mod identity;
 mod kinds;
 mod object;
 mod request;
 mod schema;
 mod selector;
 mod service;
+mod signing_request;
 mod store;
 mod stream;
 mod watcher;
@@ -47,6 +49,7 @@ pub use faults::{
     Age, EventContext, EventFate, Faults, Loss, NoFaults, RequestContext, RequestFate,
     RequestOutcome,
 };
+pub use identity::Identity;
 pub use kinds::{Kind, KindRef, Scope};
 pub use object::{Object, ObjectRef, text_at, value_at};
 pub use request::{ApiRequest, Options, Subresource, Verb};

@@ -129,6 +129,7 @@ faults! {
     F70 0.05 Each "node joins late or never",
     F71 0.03 Minute "node not ready for a while, all at once too",
     F72 0.01 Minute "kubelet dead, instance alive",
+    F73 0.50 Run "strangers ask for certificates, and nodes for those of others",
     F80 0.01 Minute "wall clock jumps",
 }
 

@@ -1,11 +1,14 @@
 //! Which promises must hold whatever fails? Predicates over the true state: what the API server has
 //! stored and what the cloud's own books say, never what an operator believes.
 //!
-//! `cluster` looks at each committed write, `cloud` at each call that changes the cloud, `liveness` at
-//! the quiet end of a run. `table` lists the promises whose subject does not exist yet.
+//! `cluster` looks at each committed write, `certificates` and `health` at those that let a machine join
+//! and that take one away, `cloud` at each call that changes the cloud, `liveness` at the quiet end of a
+//! run. `table` lists the promises whose subject does not exist yet.
 
+mod certificates;
 mod cloud;
 mod cluster;
+mod health;
 mod liveness;
 mod table;
 mod truth;
@@ -19,7 +22,11 @@ use jiff::{SignedDuration, Timestamp};
 use machinist_testbed::cloud::model::{InstanceFacts, InstanceState};
 
 pub(crate) use self::truth::condition as condition_of;
-use self::truth::{InstanceTruth, MachineTruth, SetTruth};
+use self::{
+    certificates::CertificateTruth,
+    health::CheckTruth,
+    truth::{InstanceTruth, MachineTruth, SetTruth},
+};
 pub use self::{
     cloud::CloudCall,
     cluster::is_operator,
@@ -47,6 +54,8 @@ pub struct Allowance {
     pub orphan_age: Option<Duration>,
     /// For how long a process may act after its last renewal of each lease.
     pub renew_deadline: Duration,
+    /// Whether the clocks of processes may be wrong, so that they misjudge how long something lasted.
+    pub clocks_jump: bool,
 }
 
 impl Default for Allowance {
@@ -55,6 +64,7 @@ impl Default for Allowance {
             view_lag: Some(Duration::from_secs(5)),
             orphan_age: None,
             renew_deadline: Duration::from_secs(110),
+            clocks_jump: false,
         }
     }
 }
@@ -73,9 +83,12 @@ pub struct Judge {
     gone: BTreeMap<String, MachineTruth>,
     sets: BTreeMap<String, SetTruth>,
     instances: BTreeMap<String, InstanceTruth>,
+    /// Health checks, by uid.
+    checks: BTreeMap<String, CheckTruth>,
+    certificates: CertificateTruth,
     /// When each process last renewed each lease.
     renewals: BTreeMap<(String, String), Timestamp>,
-    /// When a life last read a Machine from the API server, by tag and name.
+    /// When a life last read a Machine from the API server, by tag and name; the name is empty for all.
     fresh_reads: BTreeMap<(String, String), Timestamp>,
     /// Names that a Machine had before, for the reuse of names.
     names_used: BTreeSet<String>,
@@ -108,6 +121,8 @@ impl Judge {
             gone: BTreeMap::new(),
             sets: BTreeMap::new(),
             instances: BTreeMap::new(),
+            checks: BTreeMap::new(),
+            certificates: CertificateTruth::default(),
             renewals: BTreeMap::new(),
             fresh_reads: BTreeMap::new(),
             names_used: BTreeSet::new(),

@@ -8,6 +8,7 @@
 pub mod actors;
 pub mod api_server;
 pub mod campaign;
+pub mod certificates;
 pub mod chance;
 pub mod clock;
 pub mod cloud;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -10,9 +11,11 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
+use async_trait::async_trait;
 use clap::Parser;
 use machinist_operator::{
-    approval::kubelets::Unreachable,
+    approval::kubelets::Kubelets,
     args::Args,
     client,
     engine::{env::Env, supervisor::Supervisor},
@@ -23,7 +26,9 @@ use machinist_operator::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{api_server::ApiServer, chance::Chance, cloud::SimulatedClouds, hub::Hub};
+use crate::{
+    api_server::ApiServer, certificates, chance::Chance, cloud::SimulatedClouds, hub::Hub, template,
+};
 
 /// One life of a process, from its start to its end.
 #[derive(Debug)]
@@ -79,6 +84,26 @@ impl Incarnation {
     #[must_use]
     pub fn now(&self) -> jiff::Timestamp {
         self.env.now()
+    }
+}
+
+/// The kubelets of the world, as far as an operator asks them: for what they serve with.
+struct ServingKubelets {
+    hub: Arc<Hub>,
+}
+
+#[async_trait]
+impl Kubelets for ServingKubelets {
+    async fn serving_certificate(
+        &self,
+        node: &str,
+        _address: IpAddr,
+        authorities: &str,
+    ) -> anyhow::Result<Vec<u8>> {
+        anyhow::ensure!(authorities == template::KUBELET_AUTHORITIES, "signed by another");
+        let served = self.hub.weather().served.get(node).cloned();
+        let served = served.with_context(|| format!("the kubelet of {node} does not answer"))?;
+        certificates::der(&served).with_context(|| format!("what {node} serves with is no PEM"))
     }
 }
 
@@ -186,7 +211,7 @@ async fn live(
     let client = client::with_service(service, &args.namespace, &metrics);
     let outside = Outside {
         clouds: Arc::new(parts.clouds.for_process(Arc::clone(incarnation))),
-        kubelets: Arc::new(Unreachable),
+        kubelets: Arc::new(ServingKubelets { hub: Arc::clone(&parts.hub) }),
         // Nothing is served here.
         ca_bundle: CaBundle::fixed(Authorities::ToldByOthers),
     };

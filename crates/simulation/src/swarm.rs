@@ -4,13 +4,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use machinist_testbed::cloud::model::WorldIds;
+use serde_json::json;
 
 use crate::{
-    actors::{Act, App, ConsoleVerb, KubeletSettings},
+    actors::{Act, App, ConsoleVerb, KubeletSettings, Stranger},
     chance::Chance,
     faults::{FaultKind, Level, Trigger},
     invariants::Allowance,
-    template::Pool,
+    template::{Flaw, HealthCheck, Pool},
 };
 
 /// Everything that one run is made of.
@@ -25,6 +26,9 @@ pub struct Plan {
     pub singles: Vec<String>,
     /// Machines that cannot be launched as they are.
     pub misconfigured: Vec<String>,
+    /// Machines that never passed a webhook, with what it would have done about.
+    pub unadmitted: Vec<(String, Flaw)>,
+    pub health_checks: Vec<HealthCheck>,
     /// What people do, by the time since the start. Pools and single Machines are made by the world.
     pub acts: Vec<(Duration, Act)>,
     pub apps: Vec<App>,
@@ -54,6 +58,8 @@ impl Plan {
             pools: Vec::new(),
             singles: Vec::new(),
             misconfigured: Vec::new(),
+            unadmitted: Vec::new(),
+            health_checks: Vec::new(),
             acts: Vec::new(),
             apps: Vec::new(),
             processes: 1,
@@ -98,6 +104,8 @@ impl Plan {
         plan.draw_timings(&mut chance, &rates);
         plan.rates = rates;
         plan.draw_acts(&mut chance);
+        plan.draw_checks(&mut chance);
+        plan.draw_unadmitted(&mut chance);
         plan
     }
 
@@ -186,6 +194,12 @@ impl Plan {
                 self.acts.push((at(chance), Act::Poke));
             }
         }
+        if self.rates.contains_key(&FaultKind::F73) {
+            for _ in 0..chance.between(2, 8) {
+                let stranger = chance.pick(&Stranger::ALL).copied().unwrap_or(Stranger::Unknown);
+                self.acts.push((at(chance), Act::AskForCertificate { stranger }));
+            }
+        }
         let minutes = self.storm.as_secs_f64() / 60.0;
         let verbs = [
             (FaultKind::F56, ConsoleVerb::Stop),
@@ -204,6 +218,44 @@ impl Plan {
         }
     }
 
+    /// Somebody watches over the health of machines, of one pool or of all.
+    fn draw_checks(&mut self, chance: &mut Chance) {
+        if !chance.hits(0.4) {
+            return;
+        }
+        let pools: Vec<String> = self.pools.iter().map(|pool| pool.name.clone()).collect();
+        for number in 0..chance.between(1, 2) {
+            let shares = [json!("100%"), json!("40%"), json!("60%"), json!(1), json!(2), json!("3")];
+            let is_said = chance.hits(0.8);
+            let share = chance.pick(&shares).cloned();
+            let pool = chance.pick(&pools).cloned();
+            let is_for_all = chance.hits(0.5);
+            let mut conditions = Vec::new();
+            for status in ["Unknown", "False"] {
+                let timeout = format!("{}s", chance.between(30, 300));
+                if conditions.is_empty() || chance.hits(0.7) {
+                    conditions.push(("Ready".to_owned(), status.to_owned(), timeout));
+                }
+            }
+            let startups = [None, Some("5m"), Some("10m"), Some("20m"), Some("0")];
+            let startup = chance.pick(&startups).copied().flatten();
+            self.health_checks.push(HealthCheck {
+                name: format!("check-{number}"),
+                pool: pool.filter(|_| !is_for_all),
+                max_unhealthy: share.filter(|_| is_said),
+                conditions,
+                node_startup_timeout: startup.map(str::to_owned),
+            });
+        }
+    }
+
+    fn draw_unadmitted(&mut self, chance: &mut Chance) {
+        for number in 0..chance.below(6).saturating_sub(3) {
+            let flaw = chance.pick(&Flaw::ALL).copied().unwrap_or(Flaw::NoRegion);
+            self.unadmitted.push((format!("unadmitted-{number}"), flaw));
+        }
+    }
+
     /// Objects to begin with.
     #[must_use]
     pub fn objects(&self, world: &WorldIds) -> Vec<(&'static str, serde_json::Value)> {
@@ -217,6 +269,14 @@ impl Plan {
             let mut machine = single.single_machine(world, name);
             machine["spec"]["providerSpec"]["value"]["ami"]["id"] = "ami-00000000deadbeef0".into();
             objects.push(("machines", machine));
+        }
+        for (name, flaw) in &self.unadmitted {
+            let mut machine = single.single_machine(world, name);
+            flaw.apply(&mut machine);
+            objects.push(("machines", machine));
+        }
+        for check in &self.health_checks {
+            objects.push(("machinehealthchecks", check.object()));
         }
         objects
     }
@@ -258,6 +318,8 @@ impl Plan {
         } else {
             Some(Duration::from_secs(10))
         };
-        Allowance { view_lag, ..Allowance::default() }
+        // A clock that is wrong, of a process or of the cloud, misjudges how long something lasted.
+        let clocks_jump = on(FaultKind::F59) || on(FaultKind::F80);
+        Allowance { view_lag, clocks_jump, ..Allowance::default() }
     }
 }

@@ -9,7 +9,7 @@ pub const PHASES: [&str; 6] =
     ["none", "Provisioning", "Provisioned", "Running", "Deleting", "Failed"];
 
 /// States that every good amount of seeds must reach at least once.
-pub const SOMETIMES: [&str; 12] = [
+pub const SOMETIMES: [&str; 16] = [
     "a launch whose answer was lost is healed by its token",
     "a crash between a launch and its record",
     "a launch arrives after its caller died",
@@ -22,6 +22,10 @@ pub const SOMETIMES: [&str; 12] = [
     "a terminated instance's machine is replaced",
     "a name is used again by another machine",
     "a relist after expired history",
+    "a certificate request is approved",
+    "a certificate request is refused",
+    "an unhealthy machine is remediated",
+    "a health check restricts remediation",
 ];
 
 /// Counters of one run or of many.

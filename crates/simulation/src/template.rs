@@ -12,6 +12,19 @@ pub const USER_DATA_SECRET: &str = "worker-user-data";
 /// The access key that the credentials hold.
 pub const ACCESS_KEY: &str = "AKIASIMULATED";
 
+/// Where the cluster keeps the certificates that sign those of kubelets, and what is there.
+pub const AUTHORITIES_NAMESPACE: &str = "openshift-config-managed";
+pub const KUBELET_AUTHORITIES: &str = "the authority of this cluster";
+
+/// The ConfigMap with the certificates that sign those of kubelets.
+#[must_use]
+pub fn kubelet_authorities() -> Value {
+    json!({
+        "metadata": { "name": "csr-controller-ca", "namespace": AUTHORITIES_NAMESPACE },
+        "data": { "ca-bundle.crt": KUBELET_AUTHORITIES },
+    })
+}
+
 /// The secrets that every Machine refers to.
 #[must_use]
 pub fn secrets() -> Vec<Value> {
@@ -31,6 +44,83 @@ pub fn secrets() -> Vec<Value> {
 #[must_use]
 pub fn user_data_patch(text: &str) -> Value {
     json!({ "data": { secret_key::USER_DATA: STANDARD.encode(text) } })
+}
+
+/// What a health check is to be.
+#[derive(Clone, Debug, Default)]
+pub struct HealthCheck {
+    pub name: String,
+    /// The pool whose Machines it watches; none means all there are.
+    pub pool: Option<String>,
+    /// A number or a share; none leaves it to the API server.
+    pub max_unhealthy: Option<Value>,
+    /// Type, status and for how long.
+    pub conditions: Vec<(String, String, String)>,
+    pub node_startup_timeout: Option<String>,
+}
+
+impl HealthCheck {
+    #[must_use]
+    pub fn object(&self) -> Value {
+        let conditions: Vec<Value> = self
+            .conditions
+            .iter()
+            .map(|(type_, status, timeout)| {
+                json!({ "type": type_, "status": status, "timeout": timeout })
+            })
+            .collect();
+        let mut spec = json!({ "selector": {}, "unhealthyConditions": conditions });
+        if let Some(pool) = &self.pool {
+            spec["selector"] = json!({ "matchLabels": { label::MACHINE_SET: pool } });
+        }
+        if let Some(most) = &self.max_unhealthy {
+            spec["maxUnhealthy"] = most.clone();
+        }
+        if let Some(timeout) = &self.node_startup_timeout {
+            spec["nodeStartupTimeout"] = json!(timeout);
+        }
+        json!({ "metadata": { "name": self.name, "namespace": NAMESPACE }, "spec": spec })
+    }
+}
+
+/// What a webhook would have filled in, or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    NoUserData,
+    NoCredentials,
+    NoRegion,
+    NoClusterLabel,
+    NoProviderSpec,
+    /// A field of another type than it has.
+    WrongType,
+    UnknownKind,
+}
+
+impl Flaw {
+    pub const ALL: [Self; 7] = [
+        Self::NoUserData,
+        Self::NoCredentials,
+        Self::NoRegion,
+        Self::NoClusterLabel,
+        Self::NoProviderSpec,
+        Self::WrongType,
+        Self::UnknownKind,
+    ];
+
+    /// Puts the flaw into a Machine, or into the template of a pool.
+    pub fn apply(self, machine: &mut Value) {
+        let spec = |value: Value| json!({ "spec": { "providerSpec": { "value": value } } });
+        let patch = match self {
+            Self::NoUserData => spec(json!({ "userDataSecret": null })),
+            Self::NoCredentials => spec(json!({ "credentialsSecret": null })),
+            Self::NoRegion => spec(json!({ "placement": { "region": null } })),
+            Self::NoClusterLabel => json!({ "metadata": { "labels": { label::CLUSTER: null } } }),
+            Self::NoProviderSpec => json!({ "spec": { "providerSpec": null } }),
+            Self::WrongType => spec(json!({ "placement": "here" })),
+            Self::UnknownKind => spec(json!({ "kind": "NoSuchProviderConfig" })),
+        };
+        json_patch::merge(machine, &patch);
+    }
 }
 
 /// What a pool is to be.

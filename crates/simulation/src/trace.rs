@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::api_server::value_at;
 use crate::{
     api_server::{Commit, Subresource},
+    certificates::BOOTSTRAPPER,
     chance::fingerprint,
     clock::Clock,
 };
@@ -84,7 +85,10 @@ impl Trace {
 #[must_use]
 pub fn describe(commit: &Commit) -> Option<(String, String)> {
     let object = commit.object();
-    let who = &commit.origin.client;
+    let who = match &*commit.origin.client {
+        BOOTSTRAPPER => "bootstrapper",
+        who => who,
+    };
     let name = object.name();
     let plural = commit.kind.kind.plural;
     let subject = match plural {
@@ -108,6 +112,7 @@ pub fn describe(commit: &Commit) -> Option<(String, String)> {
                 (_, None, _) => "removes",
                 (_, _, Subresource::Status) => "status of",
                 (_, _, Subresource::Eviction) => "evicts",
+                (_, _, Subresource::Approval) => "approves",
                 _ => "changes",
             };
             let changes = changes(commit, plural);
@@ -166,6 +171,14 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
             ("deleted", "/metadata/deletionTimestamp"),
         ],
         "poddisruptionbudgets" => &[("allowed", "/status/disruptionsAllowed")],
+        "machinehealthchecks" => &[
+            ("max", "/spec/maxUnhealthy"),
+            ("expected", "/status/expectedMachines"),
+            ("healthy", "/status/currentHealthy"),
+            ("allowed", "/status/remediationsAllowed"),
+        ],
+        // Never what it asks for or got: that is another in every process.
+        "certificatesigningrequests" => &[("signer", "/spec/signerName")],
         _ => &[],
     };
     let before = commit.before.as_ref().map(|object| object.value());
@@ -180,7 +193,11 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
             found.push(format!("{name} {} -> {}", shown(old), shown(new)));
         }
     }
-    if matches!(plural, "machines" | "machinesets" | "nodes") {
+    let tells_conditions = matches!(
+        plural,
+        "machines" | "machinesets" | "nodes" | "machinehealthchecks" | "certificatesigningrequests"
+    );
+    if tells_conditions {
         found.extend(condition_changes(before, after));
     }
     found

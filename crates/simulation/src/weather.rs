@@ -1,6 +1,10 @@
 //! What disturbs the world's actors right now?
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{actors::Disturbance, faults::FaultKind};
 
@@ -13,6 +17,10 @@ pub struct Weather {
     pub deletions: u64,
     /// Faults that the cloud's model draws by itself: counted at each call while they are on.
     pub standing: Vec<FaultKind>,
+    /// Instances whose kubelets are to ask anew for the certificate that they serve with.
+    pub renewals: BTreeSet<String>,
+    /// The certificates, as `status.certificate` holds them, that living kubelets serve with, by Node.
+    pub served: BTreeMap<String, Arc<str>>,
     node_troubles: BTreeMap<String, (FaultKind, Duration)>,
 }
 

@@ -16,7 +16,7 @@ use machinist_testbed::cloud::model::{
 use serde_json::{Value, json};
 
 use crate::{
-    actors::{self, Actor, GarbageCollector, Kubelets, Scene, User, Workloads},
+    actors::{self, Actor, GarbageCollector, Kubelets, Scene, Signer, User, Workloads},
     api_server::{ApiServer, Config, Subresource},
     chance::Chance,
     clock::Clock,
@@ -164,7 +164,9 @@ impl World {
         let hub = Hub::new(clock, Judge::new(allowance), 20_000);
         let server = api_server(&hub, seed);
         hub.judge().look_at(&server);
-        let model = Cloud::new(CloudConfig::default(), seed);
+        let reuses_addresses = plan.kubelets.reuses_names;
+        let config = CloudConfig { reuses_addresses, ..CloudConfig::default() };
+        let model = Cloud::new(config, seed);
         let ids = model.world().ids().clone();
         let travel = Chance::stream(seed, "travel");
         let cloud = SimulatedCloud::new(&hub, model, travel, spawner, plan.cloud_latency_max);
@@ -206,6 +208,7 @@ impl World {
             Box::new(user),
             Box::new(storm),
             Box::new(kubelets),
+            Box::new(Signer::default()),
             Box::new(Workloads::new(plan.apps.clone())),
             Box::new(GarbageCollector::default()),
         ]
@@ -214,8 +217,11 @@ impl World {
     /// The namespace, the secrets, and what the plan begins with.
     fn install(&self) {
         let scene = &self.scene;
-        let namespace = json!({ "metadata": { "name": template::NAMESPACE } });
-        scene.create("installer", "", "namespaces", namespace);
+        for name in [template::NAMESPACE, template::AUTHORITIES_NAMESPACE] {
+            let namespace = json!({ "metadata": { "name": name } });
+            scene.create("installer", "", "namespaces", namespace);
+        }
+        scene.create("installer", "", "configmaps", template::kubelet_authorities());
         for secret in template::secrets() {
             scene.create("installer", "", "secrets", secret);
         }
@@ -396,7 +402,8 @@ impl World {
 
     fn unsettled(&self) -> Vec<(&'static str, String, String)> {
         let facts = self.scene.cloud.model().snapshot();
-        invariants::unsettled(&self.scene.server, &facts)
+        let hub = &self.scene.hub;
+        invariants::unsettled(&self.scene.server, &facts, &hub.judge(), hub.clock.now())
     }
 
     fn report(&self, keep_timeline: bool) -> RunReport {
@@ -444,11 +451,13 @@ fn api_server(hub: &Arc<Hub>, seed: u64) -> ApiServer {
         }
         observed.judge().committed(commit);
         observed.publish_violations();
-        if matches!(commit.kind.kind.plural, "nodes" | "pods" | "machines" | "machinesets")
-            && (commit.subresource != Subresource::Status
-                || commit.kind.kind.plural == "nodes"
-                || commit.kind.kind.plural == "pods")
-        {
+        let plural = commit.kind.kind.plural;
+        let is_telling = match plural {
+            "nodes" | "pods" | "certificatesigningrequests" => true,
+            "machines" | "machinesets" => commit.subresource != Subresource::Status,
+            _ => false,
+        };
+        if is_telling {
             observed.changed.notify_one();
         }
     });

@@ -9,7 +9,7 @@ use k8s_openapi::{
 };
 use machinist_api::{
     Machine,
-    names::{annotation, certificate, event, phase},
+    names::{annotation, certificate, event},
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     decision::{Announcement, Decision, Wait},
-    health::started_at,
+    health::{started_at, verdict::is_failed},
     node,
 };
 
@@ -178,7 +178,7 @@ fn new_machine<'a>(observed: &Observed<'a>, node: &str) -> Result<&'a Machine, R
     if machine.metadata.deletion_timestamp.is_some() {
         return Err(Refusal::MachineDeleting { machine: name });
     }
-    if status.and_then(|status| status.phase.as_deref()) == Some(phase::FAILED) {
+    if is_failed(machine) {
         return Err(Refusal::MachineFailed { machine: name });
     }
     is_in_window(observed.request, machine)?;
@@ -254,7 +254,8 @@ fn addresses_of_machine<'a>(
     Err(Refusal::NamesNotOfMachine { machine: name, names: foreign.join(", ") })
 }
 
-/// The one Machine that matches. With two there is none: nobody can tell which one asks (C32).
+/// The one Machine that matches. With two there is none: nobody can tell which one asks (C32). One that
+/// is Failed has lost its instance, and its address is the next one's.
 fn only<'a>(
     observed: &Observed<'a>,
     node: &str,
@@ -262,6 +263,9 @@ fn only<'a>(
 ) -> Result<&'a Machine, Refusal> {
     let mut found: Vec<&Machine> =
         observed.machines.iter().copied().filter(|machine| matches(machine)).collect();
+    if found.len() > 1 {
+        found.retain(|machine| !is_failed(machine));
+    }
     found.sort_by_key(|machine| machine_name(machine));
     match found.as_slice() {
         [] => Err(Refusal::NoMachine { node: node.to_owned() }),

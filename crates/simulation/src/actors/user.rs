@@ -6,7 +6,11 @@ use jiff::Timestamp;
 use machinist_testbed::cloud::model::{ChangedBy, InstanceState, SpotNoticeRequest};
 use serde_json::{Value, json};
 
-use super::{Actor, Scene, later, text};
+use super::{
+    Actor, Scene, later,
+    stranger::{Stranger, Strangers},
+    text,
+};
 use crate::{chance::Chance, faults::FaultKind, template};
 
 const WHO: &str = "user";
@@ -54,6 +58,10 @@ pub enum Act {
     },
     /// Touches a Machine without changing what it means.
     Poke,
+    /// Asks for a certificate that is not theirs.
+    AskForCertificate {
+        stranger: Stranger,
+    },
 }
 
 /// What is done to an instance behind the cluster's back.
@@ -75,6 +83,7 @@ pub struct User {
     chance: Chance,
     /// Machines to be made again, once their predecessors are gone.
     recreations: Vec<(String, Value)>,
+    strangers: Strangers,
 }
 
 impl User {
@@ -84,7 +93,12 @@ impl User {
         let mut plan: Vec<(Timestamp, Act)> =
             plan.into_iter().map(|(after, act)| (later(start, after), act)).collect();
         plan.sort_by_key(|(at, _)| *at);
-        Self { plan: plan.into(), chance, recreations: Vec::new() }
+        Self {
+            plan: plan.into(),
+            chance,
+            recreations: Vec::new(),
+            strangers: Strangers::default(),
+        }
     }
 
     fn act(&mut self, scene: &Scene, act: Act) {
@@ -144,6 +158,9 @@ impl User {
                 let body = json!({ "spec": { "maxUnavailable": most } });
                 let none = crate::api_server::Subresource::None;
                 scene.patch(WHO, none, kind, ("default", &app), body);
+            }
+            Act::AskForCertificate { stranger } => {
+                self.strangers.ask(scene, &mut self.chance, stranger, None);
             }
             Act::Poke => {
                 let names = scene.hub.judge().living_machines();
@@ -205,6 +222,7 @@ impl Actor for User {
                 self.act(scene, act);
             }
         }
+        self.strangers.withdraw(scene);
         let waiting = std::mem::take(&mut self.recreations);
         for (name, object) in waiting {
             let machines = scene.objects(MACHINES.0, MACHINES.1);

@@ -5,6 +5,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::{
+    certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret},
     policy::v1::PodDisruptionBudget,
@@ -29,6 +30,7 @@ pub(super) fn normalise(kind: &Kind, value: Value) -> Result<Value, String> {
         "events" => round_trip::<Event>(value),
         "poddisruptionbudgets" => round_trip::<PodDisruptionBudget>(value),
         "leases" => round_trip::<Lease>(value),
+        "certificatesigningrequests" => round_trip::<CertificateSigningRequest>(value),
         _ => Ok(value),
     }?;
     drop_empty_lists(&mut value);
@@ -94,6 +96,9 @@ fn fill_defaults(kind: &Kind, value: &mut Value) {
         }
         "leases" => {
             object_at(value, "spec");
+        }
+        "certificatesigningrequests" => {
+            object_at(value, "status");
         }
         _ => {}
     }

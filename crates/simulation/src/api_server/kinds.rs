@@ -48,6 +48,8 @@ pub struct Kind {
     pub generation: Generation,
     pub has_status: bool,
     pub has_scale: bool,
+    /// Whether its status has a part that says whether it is approved.
+    pub has_approval: bool,
     /// A PUT without a resourceVersion overwrites whatever is there.
     pub unconditional_update: bool,
     /// A PUT of an absent object creates it.
@@ -79,6 +81,7 @@ const BASE: Kind = Kind {
     generation: Generation::Absent,
     has_status: false,
     has_scale: false,
+    has_approval: false,
     unconditional_update: true,
     create_on_update: false,
     delete_answer: DeleteAnswer::Status,
@@ -192,6 +195,17 @@ pub static KINDS: &[Kind] = &[
         ..BASE
     },
     Kind {
+        group: "certificates.k8s.io",
+        kind: "CertificateSigningRequest",
+        plural: "certificatesigningrequests",
+        scope: Scope::Cluster,
+        has_status: true,
+        has_approval: true,
+        selectable_fields: &["spec.signerName"],
+        field_refusal: FieldRefusal::NotSupported,
+        ..BASE
+    },
+    Kind {
         group: "machine.openshift.io",
         version: "v1beta1",
         kind: "Machine",
@@ -209,6 +223,16 @@ pub static KINDS: &[Kind] = &[
         has_scale: true,
         fields: Fields::Custom(include_str!(
             "../../../../deploy/crds/machine.openshift.io_machinesets.yaml"
+        )),
+        ..CUSTOM
+    },
+    Kind {
+        group: "machine.openshift.io",
+        version: "v1beta1",
+        kind: "MachineHealthCheck",
+        plural: "machinehealthchecks",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/machine.openshift.io_machinehealthchecks.yaml"
         )),
         ..CUSTOM
     },

@@ -59,6 +59,7 @@ pub enum Subresource {
     Scale,
     Eviction,
     Binding,
+    Approval,
 }
 
 /// The parameters of a list or watch.
@@ -186,6 +187,7 @@ impl Target {
             Subresource::Status => kind.kind.has_status,
             Subresource::Scale => kind.kind.has_scale,
             Subresource::Eviction | Subresource::Binding => kind.kind.plural == "pods",
+            Subresource::Approval => kind.kind.has_approval,
         };
         served.then(|| Self {
             kind,
@@ -202,6 +204,7 @@ fn subresource_of(name: &str) -> Option<Subresource> {
         "scale" => Some(Subresource::Scale),
         "eviction" => Some(Subresource::Eviction),
         "binding" => Some(Subresource::Binding),
+        "approval" => Some(Subresource::Approval),
         _ => None,
     }
 }

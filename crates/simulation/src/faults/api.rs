@@ -126,6 +126,7 @@ impl ApiFaults {
         }
         // What fills a store; a question about one Node's pods or one pool's Machines is a quorum read.
         let is_relist = request.verb == Verb::List
+            && request.options.limit > 0
             && request.options.field_selector.is_empty()
             && request.options.label_selector.is_empty();
         if is_relist && self.hits(FaultKind::F07, now) {
@@ -240,7 +241,10 @@ impl ApiFaults {
             fate.delay += SILENCE_TIMEOUT;
             fate.outcome = RequestOutcome::LoseRequest(Loss::Disconnect);
         }
-        if request.verb == Verb::Get && request.kind.kind.plural == "machines" {
+        let is_complete = request.verb == Verb::List
+            && request.options.limit == 0
+            && request.options.label_selector.is_empty();
+        if request.kind.kind.plural == "machines" && (request.verb == Verb::Get || is_complete) {
             let served_at = later(now, fate.delay);
             self.hub.judge().read_fresh(context.client, &request.name, served_at);
         }

@@ -85,6 +85,7 @@ impl Storm {
             late: rate(FaultKind::F70) / 2.0,
             never: rate(FaultKind::F70) / 2.0,
             stubborn: rate(FaultKind::F25),
+            overreaching: rate(FaultKind::F73) * 0.2,
         });
         let faults = self.cloud_faults();
         let refused = scene.cloud.change(|model, now| model.add_faults(now, faults).err());

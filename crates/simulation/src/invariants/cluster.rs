@@ -42,9 +42,22 @@ impl Judge {
             "leases" => self.note_renewal(commit),
             "machines" => self.machine_changed(commit, by_operator),
             "machinesets" => self.set_changed(commit, by_operator),
+            "events" if by_operator => self.event_told(commit),
+            "machinehealthchecks" => self.check_changed(commit, by_operator),
+            "certificatesigningrequests" => self.request_changed(commit, by_operator),
             "nodes" if by_operator => self.node_changed(commit),
             "pods" if by_operator => self.pod_changed(commit),
             _ => {}
+        }
+        if matches!(plural, "machines" | "nodes") {
+            self.note_health(commit.time);
+        }
+    }
+
+    fn event_told(&mut self, commit: &Commit) {
+        let reason = value_at(commit.object().value(), "/reason").and_then(Value::as_str);
+        if reason == Some(machinist_api::names::event::REQUEST_NOT_APPROVED) {
+            self.reached.push("a certificate request is refused");
         }
     }
 
@@ -87,7 +100,10 @@ impl Judge {
                 if self.live_instances_of(&uid).next().is_none() {
                     self.reached.push("a terminated instance's machine is replaced");
                 }
-                self.check_deletion(&after, now);
+                let is_remediation = self.check_remediation(&after, &commit.origin.client, now);
+                if !is_remediation {
+                    self.check_deletion(&after, now);
+                }
             }
         }
         if by_operator && before.as_ref().is_none_or(|before| before.node != after.node) {
@@ -226,7 +242,7 @@ impl Judge {
     }
 
     /// From when on everything may still be unseen; none means from the beginning.
-    fn seen_since(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn seen_since(&self, now: Timestamp) -> Option<Timestamp> {
         let lag = SignedDuration::try_from(self.allowance.view_lag?).ok()?;
         now.checked_sub(lag).ok()
     }
@@ -251,7 +267,7 @@ impl Judge {
 
     /// T3: the time of a condition moves only with what it says. The Machine API counts the reason,
     /// the severity and the message as part of that.
-    fn check_transition_times(&mut self, commit: &Commit, subject: &str) {
+    pub(super) fn check_transition_times(&mut self, commit: &Commit, subject: &str) {
         let (Some(before), Some(after)) = (&commit.before, &commit.after) else { return };
         let list = |object: &Object| {
             let conditions = value_at(object.value(), "/status/conditions");

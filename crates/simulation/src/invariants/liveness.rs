@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Machine, MachineSet, condition,
-    names::{condition_type, phase},
+    names::{condition_type, label, phase, tag},
 };
 use machinist_core::{
     cloud::InstanceId,
@@ -22,6 +23,8 @@ use crate::api_server::ApiServer;
 pub fn unsettled(
     server: &ApiServer,
     instances: &[InstanceFacts],
+    judge: &Judge,
+    now: Timestamp,
 ) -> Vec<(&'static str, String, String)> {
     let machines: Vec<Machine> = server.list();
     let nodes: Vec<Node> = server.list();
@@ -36,12 +39,21 @@ pub fn unsettled(
             }
             continue;
         }
-        if let Err(words) = settled_machine(machine, &nodes, &by_id) {
-            open.push(("L1", name, words));
+        match settled_machine(machine, &nodes, &by_id) {
+            Err(words) => open.push(("L1", name, words)),
+            Ok(Some(instance)) if !judge.has_certificates(&instance) => {
+                let words = format!("the kubelet of instance {instance} has no certificate");
+                open.push(("S28", name, words));
+            }
+            Ok(_) => {}
         }
     }
     for set in server.list::<MachineSet>() {
         open.extend(unsettled_set(&set, &machines, &nodes));
+    }
+    for (machine, check) in judge.left_unremediated(now) {
+        let words = format!("is not healthy, and check {check} does nothing about it");
+        open.push(("L5", machine, words));
     }
     open.extend(left_over(&machines, &nodes, instances));
     open
@@ -61,18 +73,19 @@ fn is_blocked_with_reason(machine: &Machine) -> bool {
     })
 }
 
+/// The instance whose guest must work; none where there is none to be.
 fn settled_machine(
     machine: &Machine,
     nodes: &[Node],
     instances: &BTreeMap<&str, &InstanceFacts>,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let status = machine.status.clone().unwrap_or_default();
     let record = provider_status(machine);
     let is_paused = status
         .authoritative_api
         .is_some_and(|api| api != machinist_api::AuthoritativeApi::MachineAPI);
     if is_paused {
-        return Ok(());
+        return Ok(None);
     }
     // What is left to people is settled, as long as it is said: what is only reported, and what the
     // breaker holds because too much of the pool is out of work already.
@@ -82,10 +95,22 @@ fn settled_machine(
         let running = condition::find(&status.conditions, condition_type::INSTANCE_RUNNING);
         let is_said =
             running.is_some_and(|it| it.message.as_deref().is_some_and(|it| !it.is_empty()));
-        return if is_said { Ok(()) } else { Err("reports drift without words".to_owned()) };
+        return if is_said { Ok(None) } else { Err("reports drift without words".to_owned()) };
     }
     if status.phase.as_deref() == Some(phase::FAILED) && status.error_message.is_some() {
-        return Ok(());
+        return Ok(None);
+    }
+    if let Some(field) = flaw_of(machine) {
+        let uid = machine.metadata.uid.as_ref();
+        if instances.values().any(|one| one.tags.get(tag::MACHINE_UID) == uid) {
+            return Err(format!("was launched without a right {field}"));
+        }
+        let exists = condition::find(&status.conditions, condition_type::INSTANCE_EXISTS);
+        let words = exists.and_then(|it| it.message.as_deref()).unwrap_or_default();
+        return match words.contains(field) {
+            true => Ok(None),
+            false => Err(format!("has no right {field}, and says {words:?}")),
+        };
     }
     if status.phase.as_deref() != Some(phase::RUNNING) {
         return Err(format!("is in phase {}", status.phase.as_deref().unwrap_or("none")));
@@ -111,7 +136,27 @@ fn settled_machine(
     if of_node != Some(InstanceId(id.clone())) {
         return Err(format!("is linked to node {linked:?}, which is not of instance {id}"));
     }
-    Ok(())
+    Ok(Some(id))
+}
+
+/// The field that keeps a Machine that never passed a webhook from being launched at all.
+fn flaw_of(machine: &Machine) -> Option<&'static str> {
+    let labels = machine.metadata.labels.as_ref();
+    if labels.is_none_or(|labels| !labels.contains_key(label::CLUSTER)) {
+        return Some(label::CLUSTER);
+    }
+    let spec = machine.spec.provider_spec.value.as_ref().and_then(|value| value.parse().ok());
+    let spec: serde_json::Value = spec.unwrap_or_default();
+    if spec.is_null() {
+        return Some("spec.providerSpec.value");
+    }
+    if spec.get("kind").is_none_or(|kind| kind != "AWSMachineProviderConfig") {
+        return Some("spec.providerSpec.value.kind");
+    }
+    match spec.get("placement") {
+        Some(serde_json::Value::Object(placement)) if placement.contains_key("region") => None,
+        _ => Some("spec.providerSpec.value.placement"),
+    }
 }
 
 /// L1 and T1 of a pool.

@@ -1,6 +1,6 @@
 //! What is true of Machines, pools and instances, as far as the promises need it?
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use machinist_api::names::{annotation, finalizer, tag};
@@ -26,6 +26,18 @@ pub(super) struct MachineTruth {
     pub paused_since: Option<Timestamp>,
     pub node: Option<String>,
     pub node_uid: Option<String>,
+    /// Since when it is linked to a Node.
+    pub linked_since: Option<Timestamp>,
+    pub created: Timestamp,
+    pub labels: BTreeMap<String, String>,
+    /// Names and addresses that it has ever shown, and its internal names now with the time of the first.
+    pub addresses: BTreeSet<String>,
+    pub internal_names: BTreeSet<String>,
+    pub named_since: Option<Timestamp>,
+    /// Whether it is to be replaced for what became of its instance.
+    pub is_adrift: bool,
+    /// Whether another controller was asked to repair it.
+    pub is_in_repair: bool,
     /// The instance that is recorded as its own.
     pub instance: Option<String>,
     /// Pods that a completed drain was allowed to leave behind.
@@ -58,7 +70,38 @@ impl MachineTruth {
         let is_drained =
             drained.is_some_and(|it| it.get("status").and_then(Value::as_str) == Some("True"));
         let message = drained.and_then(|it| it.get("message")).and_then(Value::as_str);
+        let node = text("/status/nodeRef/name").map(str::to_owned);
+        let mut addresses = before.map(|before| before.addresses.clone()).unwrap_or_default();
+        let mut internal_names = BTreeSet::new();
+        let shown = value_at(value, "/status/addresses").and_then(Value::as_array);
+        for one in shown.into_iter().flatten() {
+            let part = |field: &str| one.get(field).and_then(Value::as_str).unwrap_or_default();
+            if part("type") == "InternalDNS" {
+                internal_names.insert(part("address").to_ascii_lowercase());
+            }
+            addresses.insert(part("address").to_ascii_lowercase());
+        }
+        let labels = value_at(value, "/metadata/labels").and_then(Value::as_object);
+        let since = |holds: bool, known: Option<Timestamp>| holds.then(|| known.unwrap_or(now));
         Self {
+            linked_since: since(node.is_some(), before.and_then(|before| before.linked_since)),
+            created: text("/metadata/creationTimestamp")
+                .and_then(|time| time.parse().ok())
+                .unwrap_or(now),
+            labels: labels
+                .into_iter()
+                .flatten()
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
+            addresses,
+            named_since: since(
+                !internal_names.is_empty(),
+                before.and_then(|before| before.named_since),
+            ),
+            internal_names,
+            is_adrift: text("/status/providerStatus/drift/class").is_some(),
+            is_in_repair: annotations
+                .is_some_and(|all| all.get(annotation::EXTERNAL_REMEDIATION).is_some()),
             name: object.name().to_owned(),
             uid: object.uid().to_owned(),
             phase,
@@ -76,7 +119,7 @@ impl MachineTruth {
                 .is_some_and(|all| all.get(annotation::EXCLUDE_NODE_DRAINING).is_some()),
             paused_since: is_paused
                 .then(|| before.and_then(|before| before.paused_since).unwrap_or(now)),
-            node: text("/status/nodeRef/name").map(str::to_owned),
+            node,
             node_uid: text("/status/nodeRef/uid").map(str::to_owned),
             instance: text("/status/providerStatus/instanceId").map(str::to_owned),
             pods_left: before.map(|before| before.pods_left.clone()).unwrap_or_default(),

@@ -26,6 +26,7 @@ use crate::{
 const USER: &str = "user";
 const MACHINES: (&str, &str) = ("machine.openshift.io", "machines");
 const SETS: (&str, &str) = ("machine.openshift.io", "machinesets");
+const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 /// How long somebody waits for a Machine to be gone before they make it anew.
 const RECREATION_MAX: Duration = Duration::from_secs(2 * 3600);
 
@@ -41,6 +42,11 @@ impl Stage<'_> {
                 let object = machine.object(&self.world.ids);
                 let made = self.scene().create(USER, MACHINES.0, MACHINES.1, object);
                 made.map(drop).ok_or_else(|| format!("machine {} was refused", machine.name))
+            }
+            Step::AddHealthCheck(check) => {
+                let kind = (MACHINES.0, "machinehealthchecks");
+                let made = self.scene().create(USER, kind.0, kind.1, check.object());
+                made.map(drop).ok_or_else(|| format!("health check {} was refused", check.name))
             }
             Step::Scale { pool, replicas } => {
                 self.patch(SETS, pool, json!({ "spec": { "replicas": replicas } }))
@@ -104,6 +110,30 @@ impl Stage<'_> {
                 Ok(())
             }
             Step::Console { verb, machine } => self.at_console(*verb, machine),
+            Step::AskForCertificate(ask) => {
+                let about = ask.machine.as_ref().map(|name| self.named(name)).transpose()?;
+                let about = about.map(|seen| seen.name);
+                let (strangers, chance) = &mut *self.strangers.borrow_mut();
+                for _ in 0..ask.times {
+                    if !strangers.ask(self.scene(), chance, ask.stranger, about.as_deref()) {
+                        return Err(format!("nobody to be asked for as {:?}", ask.stranger));
+                    }
+                }
+                Ok(())
+            }
+            Step::WithdrawRequests => {
+                for request in self.scene().objects(REQUESTS.0, REQUESTS.1) {
+                    if request.name().starts_with("stranger") {
+                        self.scene().delete(USER, REQUESTS, ("", request.name()), Value::Null);
+                    }
+                }
+                Ok(())
+            }
+            Step::RenewCertificate(name) => {
+                let id = self.instance(name)?.id;
+                self.scene().hub.weather().renewals.insert(id);
+                Ok(())
+            }
             Step::TagInstance { machine, tags } => {
                 let tags =
                     tags.iter().map(|(key, value)| Tag { key: key.clone(), value: value.clone() });
@@ -180,6 +210,7 @@ impl Stage<'_> {
                     late: boots.late,
                     never: boots.never,
                     stubborn: boots.stubborn_pods,
+                    overreaching: 0.0,
                 });
             }
             Step::OnEffect(aim) => self.aims().add(aim),
@@ -348,7 +379,8 @@ impl Stage<'_> {
 
 fn group_of(plural: &str) -> &'static str {
     match plural {
-        "machines" | "machinesets" => "machine.openshift.io",
+        "machines" | "machinesets" | "machinehealthchecks" => "machine.openshift.io",
+        "certificatesigningrequests" => "certificates.k8s.io",
         "poddisruptionbudgets" => "policy",
         "leases" => "coordination.k8s.io",
         _ => "",
@@ -357,7 +389,7 @@ fn group_of(plural: &str) -> &'static str {
 
 fn namespace_of(plural: &str, given: &str) -> String {
     let usual = match plural {
-        "nodes" | "namespaces" => "",
+        "nodes" | "namespaces" | "certificatesigningrequests" => "",
         "pods" | "poddisruptionbudgets" => "default",
         _ => template::NAMESPACE,
     };

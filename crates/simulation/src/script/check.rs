@@ -6,7 +6,9 @@ use machinist_testbed::cloud::model::{InstanceState, LedgerQuery};
 use serde_json::Value;
 
 use super::{
-    expectation::{Actor, ConditionIs, Expectation, MachineIs, PoolIs, Presence},
+    expectation::{
+        Actor, ConditionIs, Expectation, HealthCheckIs, MachineIs, PoolIs, Presence, RequestState,
+    },
     stage::Stage,
     values::{Count, MachineName},
     witness::MachineSeen,
@@ -35,6 +37,10 @@ impl Stage<'_> {
                 counted(&what, found.count(), *count)
             }
             Expectation::Pool(wanted) => self.check_pool(wanted),
+            Expectation::HealthCheck(wanted) => self.check_health_check(wanted),
+            Expectation::Requests { count, is, of_strangers } => {
+                self.check_requests(*count, *is, *of_strangers)
+            }
             Expectation::Instances { count, machine, state } => {
                 self.check_instances(*count, machine.as_ref(), state.as_deref())
             }
@@ -234,6 +240,45 @@ impl Stage<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn check_health_check(&self, wanted: &HealthCheckIs) -> Result<(), String> {
+        let name = format!("health check {}", wanted.name);
+        let checks = self.scene().objects(GROUP, "machinehealthchecks");
+        let Some(check) = checks.iter().find(|check| check.name() == wanted.name) else {
+            return Err(format!("{name} is not there"));
+        };
+        let figures = [
+            ("currentHealthy", wanted.healthy),
+            ("expectedMachines", wanted.expected),
+            ("remediationsAllowed", wanted.allowed),
+        ];
+        for (field, count) in figures {
+            let Some(count) = count else { continue };
+            let found = check.value().pointer(&format!("/status/{field}")).and_then(Value::as_u64);
+            let found = usize::try_from(found.unwrap_or_default()).unwrap_or_default();
+            counted(&format!("{field} of {name}"), found, count)?;
+        }
+        match &wanted.condition {
+            Some(condition) => self.check_condition(&name, check.uid(), Some(check), condition),
+            None => Ok(()),
+        }
+    }
+
+    fn check_requests(
+        &self,
+        count: Count,
+        is: Option<RequestState>,
+        of_strangers: Option<bool>,
+    ) -> Result<(), String> {
+        let all = self.scene().objects("certificates.k8s.io", "certificatesigningrequests");
+        let found = all.iter().filter(|request| {
+            let is_approved = condition_of(request.value(), "Approved").is_some();
+            let is_strange = request.name().starts_with("stranger");
+            is.is_none_or(|is| (is == RequestState::Approved) == is_approved)
+                && of_strangers.is_none_or(|of| of == is_strange)
+        });
+        counted("certificate requests", found.count(), count)
     }
 
     fn check_condition(

@@ -1,5 +1,5 @@
-//! Which cluster does a script begin with? Pools, Machines, applications, operators and how fast
-//! everything is.
+//! Which cluster does a script begin with? Pools, Machines, health checks, applications, operators and
+//! how fast everything is.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     actors::{App, KubeletSettings},
     invariants::Allowance,
     swarm::Plan,
-    template::Pool,
+    template::{HealthCheck, Pool},
     world::Extras,
 };
 
@@ -26,6 +26,7 @@ pub struct Cluster {
     /// Machines that no pool keeps.
     pub machines: Vec<MachineSpec>,
     pub apps: Vec<AppSpec>,
+    pub health_checks: Vec<HealthCheckSpec>,
     /// How many operators there are: `a`, `b`, `c`.
     pub processes: usize,
     /// How long a boot takes until the Node is there, from and to.
@@ -62,6 +63,7 @@ impl Default for Cluster {
             pools: Vec::new(),
             machines: Vec::new(),
             apps: Vec::new(),
+            health_checks: Vec::new(),
             processes: plan.processes,
             // All alike, so that pods find all Nodes of a new pool at once and spread over them.
             boot_seconds: (30, 30),
@@ -107,6 +109,34 @@ pub struct MachineSpec {
     pub pre_terminate_hook: bool,
     pub annotations: BTreeMap<String, String>,
     pub merge: Value,
+}
+
+/// A MachineHealthCheck.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HealthCheckSpec {
+    pub name: String,
+    /// The pool whose Machines it watches; none means all there are.
+    pub pool: Option<String>,
+    /// A number or a share; none leaves it to the API server.
+    pub max_unhealthy: Option<Value>,
+    pub conditions: Vec<BadCondition>,
+    pub node_startup_timeout: Option<String>,
+    /// Anything else, merged into the object.
+    pub merge: Value,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BadCondition {
+    #[serde(rename = "type", default = "ready")]
+    pub type_: String,
+    pub status: String,
+    pub timeout: String,
+}
+
+fn ready() -> String {
+    "Ready".to_owned()
 }
 
 /// An application: pods that are kept at a number, or one on each Node.
@@ -171,7 +201,9 @@ impl Cluster {
     pub fn objects(&self, world: &WorldIds) -> Vec<(&'static str, Value)> {
         let pools = self.pools.iter().map(|pool| ("machinesets", pool.object(world)));
         let machines = self.machines.iter().map(|machine| ("machines", machine.object(world)));
-        pools.chain(machines).collect()
+        let checks = self.health_checks.iter();
+        let checks = checks.map(|check| ("machinehealthchecks", check.object()));
+        pools.chain(machines).chain(checks).collect()
     }
 }
 
@@ -211,6 +243,25 @@ impl MachineSpec {
         if self.control_plane {
             json_patch::merge(&mut object, &control_plane());
         }
+        merge(&mut object, &self.merge);
+        object
+    }
+}
+
+impl HealthCheckSpec {
+    #[must_use]
+    pub fn object(&self) -> Value {
+        let conditions = self.conditions.iter().map(|one| {
+            (one.type_.clone(), one.status.clone(), one.timeout.clone())
+        });
+        let check = HealthCheck {
+            name: self.name.clone(),
+            pool: self.pool.clone(),
+            max_unhealthy: self.max_unhealthy.clone(),
+            conditions: conditions.collect(),
+            node_startup_timeout: self.node_startup_timeout.clone(),
+        };
+        let mut object = check.object();
         merge(&mut object, &self.merge);
         object
     }

@@ -21,6 +21,16 @@ pub enum Expectation {
         is: Option<Presence>,
     },
     Pool(PoolIs),
+    HealthCheck(HealthCheckIs),
+    /// Requests for certificates that there are.
+    Requests {
+        count: Count,
+        #[serde(default)]
+        is: Option<RequestState>,
+        /// Of strangers, or of kubelets; of both where it is not said.
+        #[serde(default)]
+        of_strangers: Option<bool>,
+    },
     /// How many instances the cloud has; only live ones where no state is named.
     Instances {
         count: Count,
@@ -211,6 +221,29 @@ pub struct PoolIs {
     pub condition: Option<ConditionIs>,
     #[serde(default)]
     pub error_says: Option<String>,
+}
+
+/// What is expected of a health check.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HealthCheckIs {
+    pub name: String,
+    #[serde(default)]
+    pub healthy: Option<Count>,
+    #[serde(default)]
+    pub expected: Option<Count>,
+    /// How many more may be remediated.
+    #[serde(default)]
+    pub allowed: Option<Count>,
+    #[serde(default)]
+    pub condition: Option<ConditionIs>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RequestState {
+    Pending,
+    Approved,
 }
 
 const fn at_least_one() -> Count {

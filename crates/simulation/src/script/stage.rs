@@ -1,6 +1,10 @@
 //! How is a script played? Step after step, on a world that runs by itself.
 
-use std::{cell::Cell, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde_saphyr::Spanned;
@@ -16,7 +20,7 @@ use super::{
     witness::{MachineSeen, Witness},
 };
 use crate::{
-    actors::{Disturbance, Scene},
+    actors::{Disturbance, Scene, Strangers},
     chance::Chance,
     effects::Interference,
     faults::api::ApiFaults,
@@ -37,6 +41,7 @@ pub(super) struct Stage<'a> {
     obstacles: Obstacles,
     /// From when on things are counted.
     mark: Cell<Option<Timestamp>>,
+    pub(super) strangers: RefCell<(Strangers, Chance)>,
 }
 
 /// Plays all steps. What is not as expected is a broken promise, and the end.
@@ -78,7 +83,15 @@ impl<'a> Stage<'a> {
         for (plural, object) in script.world.objects(&world.ids) {
             scene.create("installer", "machine.openshift.io", plural, object);
         }
-        Self { world, witness, aims, obstacles, mark: Cell::new(None) }
+        let strangers = (Strangers::default(), Chance::stream(plan.seed, "strangers"));
+        Self {
+            world,
+            witness,
+            aims,
+            obstacles,
+            mark: Cell::new(None),
+            strangers: RefCell::new(strangers),
+        }
     }
 
     async fn play(&self, step: &Step) -> Result<(), String> {

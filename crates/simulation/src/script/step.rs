@@ -7,10 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    cluster::{MachineSpec, PoolSpec},
+    cluster::{HealthCheckSpec, MachineSpec, PoolSpec},
     expectation::Expectation,
     values::{Fate, MachineName, Span},
 };
+use crate::actors::Stranger;
 
 /// One step.
 #[derive(Clone, Debug, Deserialize)]
@@ -37,6 +38,7 @@ pub enum Step {
     // People.
     AddPool(PoolSpec),
     AddMachine(MachineSpec),
+    AddHealthCheck(HealthCheckSpec),
     Scale {
         pool: String,
         replicas: usize,
@@ -65,6 +67,12 @@ pub enum Step {
         verb: ConsoleAct,
         machine: MachineName,
     },
+    /// Somebody asks for a certificate that is not theirs.
+    AskForCertificate(AskForCertificate),
+    /// People delete what strangers asked for.
+    WithdrawRequests,
+    /// A kubelet asks anew for the certificate that it serves with.
+    RenewCertificate(MachineName),
     /// Somebody sets tags of a Machine's instance.
     TagInstance {
         machine: MachineName,
@@ -190,6 +198,18 @@ pub enum ConsoleAct {
     /// The host is broken.
     ImpairSystem,
     Heal,
+}
+
+/// A stranger's request, or many.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AskForCertificate {
+    pub stranger: Stranger,
+    /// Whom it aims at; any that fits where none is named.
+    #[serde(default)]
+    pub machine: Option<MachineName>,
+    #[serde(default = "first")]
+    pub times: u64,
 }
 
 /// What becomes of the events of watches of a kind.

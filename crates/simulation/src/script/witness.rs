@@ -128,7 +128,7 @@ impl Seen {
         }
         match plural {
             "machines" => self.note_machine(commit),
-            "machinesets" => self.note_conditions(commit),
+            "machinesets" | "machinehealthchecks" => self.note_conditions(commit),
             "events" => self.note_event(commit),
             "pods" if by_operator && commit.subresource == Subresource::Eviction => {
                 // An eviction is more than one write; by one of them the pod begins to go.

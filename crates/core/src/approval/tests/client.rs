@@ -266,3 +266,15 @@ fn other_bootstrap_credentials_are_a_matter_of_policy() {
     }
     assert_ne!(reading("system:bootstrap:abc123", &groups[..2]), client);
 }
+
+/// Seed 16 of the simulator: the address of a terminated instance was given to the next one.
+#[test]
+fn a_failed_machine_does_not_stand_in_the_way_of_the_next_one_with_its_name() {
+    let mut failed = joined("old");
+    failed.status.as_mut().unwrap().phase = Some("Failed".to_owned());
+    assert!(is_approved(&decided(&good(), &[failed.clone(), machine("new")], None)));
+    let alone = decided(&good(), &[failed.clone()], None);
+    assert_refused("alone", &alone, "MachineHasNode", false);
+    let both = [failed.clone(), failed, machine("new"), machine("newer")];
+    assert_refused("two others", &decided(&good(), &both, None), "AmbiguousMachine", false);
+}

@@ -175,3 +175,11 @@ fn a_machine_on_its_way_out_keeps_its_server() {
     machine.metadata.deletion_timestamp = machine.metadata.creation_timestamp.clone();
     assert!(is_approved(&decided(&serving_request(&full()), &[machine], Some(&node()))));
 }
+
+#[test]
+fn a_failed_machine_does_not_stand_in_the_way_of_the_one_that_has_its_node_now() {
+    let mut failed = joined("old");
+    failed.status.as_mut().unwrap().phase = Some("Failed".to_owned());
+    let request = serving_request(&Draft::of_node(NAME).dns(NAME));
+    assert!(is_approved(&decided(&request, &[failed, joined("new")], Some(&node()))));
+}

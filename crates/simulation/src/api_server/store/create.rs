@@ -12,6 +12,7 @@ use crate::api_server::{
     kinds::{Generation, KindRef, Scope},
     object::{ObjectRef, as_object, metadata_of, text_at},
     request::ApiRequest,
+    signing_request,
 };
 
 /// As the real server: no vowels, and no digits that look like letters.
@@ -65,6 +66,7 @@ impl Store {
             as_object(&mut value).remove("status");
         }
         built_in::prepare_create(kind.kind, &mut value);
+        signing_request::prepare_create(kind.kind, &turn.origin.client, &mut value);
 
         let base = text_at(&value, "/metadata/generateName").to_owned();
         let generated = text_at(&value, "/metadata/name").is_empty() && !base.is_empty();

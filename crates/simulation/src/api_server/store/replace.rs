@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Store, Turn,
+    Answer, Store, Turn, seconds,
     validate::{Source, settle_namespace},
 };
 use crate::api_server::value_at;
@@ -13,6 +13,7 @@ use crate::api_server::{
     kinds::{Generation, KindRef},
     object::{Object, ObjectRef, as_object, finalizers_of, metadata_of, text_at},
     request::{ApiRequest, Subresource, Verb},
+    signing_request,
 };
 
 impl Store {
@@ -79,19 +80,24 @@ impl Store {
                 new = old.clone();
                 set_or_remove(&mut new, "status", status);
             }
-            Subresource::Status | Subresource::Eviction => keep_all_but_status(kind, old, &mut new),
+            Subresource::Status | Subresource::Eviction | Subresource::Approval => {
+                keep_all_but_status(kind, old, &mut new);
+            }
             Subresource::None | Subresource::Scale | Subresource::Binding => {
                 if kind.kind.has_status {
                     set_or_remove(&mut new, "status", old.get("status").cloned());
                 }
             }
         }
+        let now = seconds(turn.now);
+        signing_request::settle_update(kind.kind, turn.subresource, &now, old, &mut new);
         settle_metadata(kind, turn.subresource, old, &mut new);
 
         let mut causes = self.check_object(kind, Some(old), &new);
         if turn.subresource == Subresource::None {
             causes.extend(built_in::check_update(kind.kind, old, &new));
         }
+        causes.extend(signing_request::check_update(kind.kind, turn.subresource, old, &new));
         if !causes.is_empty() {
             return Err(Failure::invalid(kind.kind, name, &causes));
         }

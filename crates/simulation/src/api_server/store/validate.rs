@@ -8,6 +8,7 @@ use crate::api_server::{
     failure::{Cause, Failure},
     kinds::{KindRef, Scope},
     object::{as_object, finalizers_of, metadata_of, object_at, text_at},
+    signing_request,
 };
 
 /// Where a body that is being read came from: the refusals differ.
@@ -74,6 +75,7 @@ impl Store {
         if !kind.kind.is_custom() {
             causes.extend(check_domains(kind, value));
             causes.extend(built_in::check(kind.kind, value));
+            causes.extend(signing_request::check(kind.kind, value));
         }
         causes
     }
@@ -248,7 +250,7 @@ fn wrong_with_name(kind: KindRef, name: &str) -> Option<&'static str> {
     match kind.kind.plural {
         "namespaces" => (!is_dns_label(name)).then_some(LABEL_WORDS),
         // Any part of a path is a name for them.
-        "poddisruptionbudgets" => None,
+        "poddisruptionbudgets" | "certificatesigningrequests" => None,
         _ => (!is_dns_subdomain(name)).then_some(SUBDOMAIN_WORDS),
     }
 }

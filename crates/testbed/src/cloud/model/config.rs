@@ -16,6 +16,9 @@ pub struct CloudConfig {
     /// The VPC's DHCP option `domain-name`; none gives what EC2 gives a new VPC in that region.
     pub domain_name: Option<String>,
     pub delays: Delays,
+    /// Whether the address of a terminated instance, and so its name, goes to the next one. EC2
+    /// makes no promise; it is seen to happen in small subnets.
+    pub reuses_addresses: bool,
     /// The access keys that are accepted; none accepts every key, and requests without one.
     pub allowed_access_keys: Option<BTreeSet<String>>,
     pub faults: Faults,
@@ -60,6 +63,7 @@ impl Default for CloudConfig {
             infrastructure_name: "machinist".into(),
             domain_name: None,
             delays: Delays::default(),
+            reuses_addresses: false,
             allowed_access_keys: None,
             faults: Faults::default(),
             ledger_calls_max: 200_000,

@@ -345,7 +345,7 @@ impl Cloud {
         let secondary = specification.secondary_private_ip_address_count.unwrap_or(0).max(0);
         let wanted = usize::try_from(secondary).unwrap_or(0) + 1;
         while private_addresses.len() < wanted {
-            let Some(address) = subnet.take_next() else { break };
+            let Some(address) = subnet.take_next(self.config.reuses_addresses) else { break };
             private_addresses.push(address);
         }
         let primary = private_addresses.first().copied().ok_or_else(|| {

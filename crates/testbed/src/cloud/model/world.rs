@@ -212,9 +212,11 @@ impl Subnet {
         }
     }
 
-    pub(super) fn take_next(&mut self) -> Option<Ipv4Addr> {
+    /// The next free address; where addresses are used again, the first that is free.
+    pub(super) fn take_next(&mut self, reuses: bool) -> Option<Ipv4Addr> {
         let range = self.offsets();
-        let start = self.cursor.clamp(range.start, range.end - 1);
+        let cursor = if reuses { range.start } else { self.cursor };
+        let start = cursor.clamp(range.start, range.end - 1);
         let offset = (start..range.end)
             .chain(range.start..start)
             .find(|offset| !self.used.contains(offset))?;

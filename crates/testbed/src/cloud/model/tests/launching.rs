@@ -162,6 +162,17 @@ fn addresses_are_given_back_and_go_round() {
 }
 
 #[test]
+fn addresses_are_used_again_at_once_where_that_is_wanted() {
+    let mut bench = Bench::with(CloudConfig { reuses_addresses: true, ..CloudConfig::fast() });
+    let first = bench.launch_running();
+    let address = bench.instance(&first).private_address();
+    bench.call(Request::TerminateInstances(ids(&[&first]))).result.expect("a termination");
+    bench.seconds(1);
+    let second = bench.launch_running();
+    assert_eq!(bench.instance(&second).private_address(), address);
+}
+
+#[test]
 fn full_subnet_refuses_below_the_minimum_and_cuts_above_it() {
     let mut bench = Bench::new();
     for _ in 0..4 {
