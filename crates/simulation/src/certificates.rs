@@ -11,10 +11,12 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use machinist_api::names::certificate::{CLIENT_SIGNER, NODE_USER_PREFIX, NODES_GROUP, SERVING_SIGNER};
+use machinist_api::names::certificate::{
+    CLIENT_SIGNER, NODE_USER_PREFIX, NODES_GROUP, SERVING_SIGNER,
+};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName, DnType,
-    IsCa, Issuer, KeyPair, SanType, string::Ia5String,
+    BasicConstraints, CertificateParams, CertificateSigningRequestParams, DistinguishedName,
+    DnType, IsCa, Issuer, KeyPair, SanType, string::Ia5String,
 };
 use serde_json::{Value, json};
 

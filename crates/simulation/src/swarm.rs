@@ -225,7 +225,8 @@ impl Plan {
         }
         let pools: Vec<String> = self.pools.iter().map(|pool| pool.name.clone()).collect();
         for number in 0..chance.between(1, 2) {
-            let shares = [json!("100%"), json!("40%"), json!("60%"), json!(1), json!(2), json!("3")];
+            let shares =
+                [json!("100%"), json!("40%"), json!("60%"), json!(1), json!(2), json!("3")];
             let is_said = chance.hits(0.8);
             let share = chance.pick(&shares).cloned();
             let pool = chance.pick(&pools).cloned();

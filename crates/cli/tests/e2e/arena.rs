@@ -1,7 +1,6 @@
 //! Where a test plays: the shared cluster, and in it a namespace with an operator of its own.
 
 use std::{
-    collections::BTreeMap,
     fmt::Debug,
     path::{Path, PathBuf},
     sync::LazyLock,
@@ -22,6 +21,7 @@ use machinist_testbed::{
     Cluster, ClusterConfig,
     cloud::model::ChangedBy,
     cluster::folder_of_this_process,
+    deployment::shipped_container,
     guard::Guard,
     operator_process::{OperatorConfig, OperatorProcess},
     programs::Progress,
@@ -136,26 +136,36 @@ impl Arena {
     /// An operator with other flags than usual; an empty value leaves a flag out.
     pub async fn start_operator_with(&self, flags: &[(&str, &str)]) -> OperatorProcess {
         let kubeconfig = self.cluster.operator_kubeconfig(&self.name, &self.name).await.unwrap();
-        let mut all = BTreeMap::from([
-            ("--kubeconfig", kubeconfig.to_str().unwrap().to_owned()),
-            ("--namespace", self.name.clone()),
-            ("--http-address", "127.0.0.1:0".to_owned()),
-            ("--http-address-file", self.address_file().to_str().unwrap().to_owned()),
-            ("--webhook-address", "127.0.0.1:0".to_owned()),
-            ("--cloud-list-period", "1s".to_owned()),
-            ("--cloud-first-look", "200ms".to_owned()),
-            ("--cloud-report-period", "1s".to_owned()),
-            ("--launch-visibility", "5s".to_owned()),
+        let shipped = shipped_container(&self.name, &self.name).unwrap();
+        let (mut all, address_file) = (shipped.flags, self.address_file());
+        // What a process on this machine must have otherwise than a Pod.
+        let here = [
+            ("--kubeconfig", kubeconfig.to_str().unwrap()),
+            ("--http-address", "127.0.0.1:0"),
+            ("--http-address-file", address_file.to_str().unwrap()),
+            ("--http-metrics", "true"),
+            ("--metrics-tls-address", "127.0.0.1:0"),
+            ("--webhook-address", "127.0.0.1:0"),
+            // They are the whole cluster's: one test at a time may have them.
+            ("--keep-webhooks", "off"),
+            ("--cloud-list-period", "1s"),
+            ("--cloud-first-look", "200ms"),
+            ("--cloud-report-period", "1s"),
+            ("--launch-visibility", "5s"),
             // Whoever is started after a kill takes the leases over at once, and nobody loses them
             // because the cores are busy. `TAKEOVER` is for the tests of that.
-            ("--identity", self.name.clone()),
-            ("--leader-elect-lease-duration", "60s".to_owned()),
-            ("--log-level", LOG_LEVEL.to_owned()),
-        ]);
-        all.extend(flags.iter().map(|(flag, value)| (*flag, (*value).to_owned())));
+            ("--identity", &self.name),
+            ("--leader-elect-lease-duration", "60s"),
+            ("--log-level", LOG_LEVEL),
+        ];
+        for (flag, value) in here.iter().chain(flags) {
+            all.insert((*flag).to_owned(), (*value).to_owned());
+        }
         all.retain(|_, value| !value.is_empty());
-        let arguments = all.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
+        let arguments = all.into_iter().map(|(flag, value)| format!("{flag}={value}"));
         let mut config = OperatorConfig::find(arguments.map(Into::into).collect()).unwrap();
+        let environment = shipped.environment.into_iter();
+        config.environment = environment.map(|(name, value)| (name, value.into())).collect();
         config.name = format!("operator-{}", self.name);
         self.cluster.start_operator(config).await.unwrap()
     }

@@ -2,7 +2,7 @@
 
 mod alerts;
 mod cardinality;
-mod names;
+pub(super) mod names;
 
 use machinist_core::approval::Limits;
 

@@ -79,7 +79,8 @@ impl Strangers {
             .collect();
         let aim = chance.pick(&fitting).copied();
         let other = machines.iter().find(|one| {
-            aim.is_some_and(|aim| aim.uid() != one.uid()) && !internal(one, "InternalDNS").is_empty()
+            aim.is_some_and(|aim| aim.uid() != one.uid())
+                && !internal(one, "InternalDNS").is_empty()
         });
         let asked = match (stranger, aim) {
             (Stranger::Unknown, _) => {
@@ -110,8 +111,7 @@ impl Strangers {
         }
         let machines = scene.objects("machine.openshift.io", "machines");
         self.aimed.retain(|(request, uid)| {
-            let is_there =
-                machines.iter().any(|one| one.uid() == uid && !one.is_being_deleted());
+            let is_there = machines.iter().any(|one| one.uid() == uid && !one.is_being_deleted());
             if !is_there {
                 scene.delete("stranger", REQUESTS, ("", request), Value::Null);
             }
@@ -160,9 +160,7 @@ fn request_about(
             asked.organizations.push("system:masters".to_owned());
             (bootstrapper, Purpose::Client, asked)
         }
-        Stranger::NotNode => {
-            (bootstrapper, Purpose::Serving, Asked::serving(name, name, address))
-        }
+        Stranger::NotNode => (bootstrapper, Purpose::Serving, Asked::serving(name, name, address)),
     })
 }
 

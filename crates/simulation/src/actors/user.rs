@@ -93,12 +93,7 @@ impl User {
         let mut plan: Vec<(Timestamp, Act)> =
             plan.into_iter().map(|(after, act)| (later(start, after), act)).collect();
         plan.sort_by_key(|(at, _)| *at);
-        Self {
-            plan: plan.into(),
-            chance,
-            recreations: Vec::new(),
-            strangers: Strangers::default(),
-        }
+        Self { plan: plan.into(), chance, recreations: Vec::new(), strangers: Strangers::default() }
     }
 
     fn act(&mut self, scene: &Scene, act: Act) {

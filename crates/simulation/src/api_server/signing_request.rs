@@ -234,11 +234,7 @@ fn not_supported(field: String, value: &str, known: &str) -> Cause {
 }
 
 fn duplicate(field: String, value: &str) -> Cause {
-    Cause {
-        reason: "FieldValueDuplicate",
-        field,
-        message: format!("Duplicate value: {value:?}"),
-    }
+    Cause { reason: "FieldValueDuplicate", field, message: format!("Duplicate value: {value:?}") }
 }
 
 fn conditions(value: &Value) -> &[Value] {

@@ -61,9 +61,9 @@ impl Judge {
 
     pub(super) fn request_changed(&mut self, commit: &Commit, by_operator: bool) {
         let Some(after) = &commit.after else { return };
-        let is_approved =
-            |object: &Object| condition_of(object.value(), "Approved").is_some();
-        if !by_operator || !is_approved(after) || commit.before.as_deref().is_some_and(is_approved) {
+        let is_approved = |object: &Object| condition_of(object.value(), "Approved").is_some();
+        if !by_operator || !is_approved(after) || commit.before.as_deref().is_some_and(is_approved)
+        {
             return;
         }
         self.reached.push("a certificate request is approved");
@@ -96,9 +96,8 @@ impl Judge {
         if username != BOOTSTRAPPER || *asked != Asked::client(&node) {
             return Err(format!("{username} asks for {asked:?}"));
         }
-        let recently = |at: Option<Timestamp>, judge: &Self| {
-            at.is_some_and(|at| !judge.must_be_seen(at, now))
-        };
+        let recently =
+            |at: Option<Timestamp>, judge: &Self| at.is_some_and(|at| !judge.must_be_seen(at, now));
         let is_named = |machine: &&MachineTruth| machine.internal_names.contains(&node);
         // The address of an instance that is gone is the next one's.
         let is_live = |machine: &&MachineTruth| {
@@ -117,7 +116,9 @@ impl Judge {
             },
         };
         let others = named.iter().filter(|one| one.uid != machine.uid);
-        if others.into_iter().any(|one| one.named_since.is_some() && !recently(one.named_since, self))
+        if others
+            .into_iter()
+            .any(|one| one.named_since.is_some() && !recently(one.named_since, self))
         {
             return Err(format!("several Machines have had the name {node} for long"));
         }
@@ -162,7 +163,8 @@ impl Judge {
         server.objects(kind).iter().any(|stored| {
             let annotations = value_at(stored.value(), "/metadata/annotations");
             let bound = annotations.and_then(|all| all.get(annotation::CLIENT_CERTIFICATE_REQUEST));
-            stored.uid() == machine.uid && bound.and_then(serde_json::Value::as_str) == Some(request)
+            stored.uid() == machine.uid
+                && bound.and_then(serde_json::Value::as_str) == Some(request)
         })
     }
 
@@ -186,7 +188,8 @@ impl Judge {
         let mut of_node = all.filter(|machine| machine.node.as_ref() == Some(&node));
         let is_own = of_node.any(|machine| names.iter().all(|it| machine.addresses.contains(it)));
         let served = self.certificates.served.entry(node.clone()).or_default();
-        let is_renewal = served.iter().any(|before| before.dns == asked.dns && before.ip == asked.ip);
+        let is_renewal =
+            served.iter().any(|before| before.dns == asked.dns && before.ip == asked.ip);
         served.push(asked);
         if names.is_empty() || !(is_own || is_renewal) {
             return Err(format!("{} is not what Machines of node {node} have", names.join(", ")));

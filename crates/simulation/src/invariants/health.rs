@@ -70,9 +70,13 @@ enum State {
     /// Not healthy, and not to be remediated: on its way out, or in another's hands.
     Out,
     /// Without a Node; bad from then on.
-    Starting { until: Timestamp },
+    Starting {
+        until: Timestamp,
+    },
     /// Not healthy; may be remediated from then on.
-    Bad { due: Timestamp },
+    Bad {
+        due: Timestamp,
+    },
 }
 
 impl MaxUnhealthy {
@@ -80,7 +84,9 @@ impl MaxUnhealthy {
         let number = |text: &str| text.parse::<usize>().ok();
         match value {
             None | Some(Value::Null) => Some(Self::Unsaid),
-            Some(Value::Number(count)) => Some(Self::Number(usize::try_from(count.as_u64()?).ok()?)),
+            Some(Value::Number(count)) => {
+                Some(Self::Number(usize::try_from(count.as_u64()?).ok()?))
+            }
             Some(Value::String(text)) if text == "100%" => Some(Self::Unsaid),
             Some(Value::String(text)) => match text.strip_suffix('%') {
                 Some(percent) => Some(Self::Percent(number(percent)?)),
@@ -142,7 +148,11 @@ impl CheckTruth {
     }
 
     /// The states that a look between two times may have shown, newest first.
-    fn shown(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = (Timestamp, &[Member])> {
+    fn shown(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> impl Iterator<Item = (Timestamp, &[Member])> {
         let mut ended = to;
         self.history.iter().rev().map_while(move |(began, members)| {
             let at = ended;
@@ -154,7 +164,12 @@ impl CheckTruth {
 
     /// Whether the arithmetic lets anything be remediated: machines that are still in time to get a Node
     /// are left out, and of the others no more than the share may be unhealthy.
-    fn allows(&self, members: &[Member], pool: &PoolTruth<'_>, at: Timestamp) -> Result<(), String> {
+    fn allows(
+        &self,
+        members: &[Member],
+        pool: &PoolTruth<'_>,
+        at: Timestamp,
+    ) -> Result<(), String> {
         let is_starting =
             |one: &&Member| matches!(one.state, State::Starting { until } if at <= until);
         let counted = members.len() - members.iter().filter(is_starting).count();
@@ -303,7 +318,8 @@ impl Judge {
         };
         let (least, most) = set.wanted_since(None);
         let owned = self.machines.values().filter(|one| one.owner == machine.owner);
-        let left = owned.filter(|one| one.deleting_since.is_none() && one.uid != machine.uid).count();
+        let left =
+            owned.filter(|one| one.deleting_since.is_none() && one.uid != machine.uid).count();
         if machine.is_adrift || left >= least || set.deleting_since.is_some() {
             return false;
         }
@@ -317,7 +333,8 @@ impl Judge {
         let from = since.unwrap_or(Timestamp::MIN);
         let mut is_remediation = false;
         let mut refusals = Vec::new();
-        for check in self.checks.values().filter(|check| check.is_active && check.selects(machine)) {
+        for check in self.checks.values().filter(|check| check.is_active && check.selects(machine))
+        {
             let mut is_right = Err("it is healthy".to_owned());
             for (at, members) in check.shown(from, now) {
                 let member = members.iter().find(|member| member.uid == machine.uid);

@@ -251,9 +251,10 @@ impl MachineSpec {
 impl HealthCheckSpec {
     #[must_use]
     pub fn object(&self) -> Value {
-        let conditions = self.conditions.iter().map(|one| {
-            (one.type_.clone(), one.status.clone(), one.timeout.clone())
-        });
+        let conditions = self
+            .conditions
+            .iter()
+            .map(|one| (one.type_.clone(), one.status.clone(), one.timeout.clone()));
         let check = HealthCheck {
             name: self.name.clone(),
             pool: self.pool.clone(),

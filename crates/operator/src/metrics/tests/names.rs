@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use machinist_core::{approval::Limits, drift, health::decide::Gauges};
+use machinist_core::{
+    admission::Webhook, approval::Limits, drift, health::decide::Gauges, upkeep::Kept,
+};
 
 use super::*;
 
 /// A name as queries have it, with its type and its labels.
-type Published = BTreeMap<String, (String, BTreeSet<String>)>;
+pub(in crate::metrics) type Published = BTreeMap<String, (String, BTreeSet<String>)>;
 
 /// Metrics with a value for everything that there is.
-pub(super) fn of_everything() -> Metrics {
+pub(in crate::metrics) fn of_everything() -> Metrics {
     let metrics = Metrics::new();
     metrics.register_fleet(|| FleetSnapshot {
         machines: Some(vec![MachineRow {
@@ -47,11 +49,21 @@ pub(super) fn of_everything() -> Metrics {
     metrics.set_lease_held("lease", true);
     metrics.set_health_check("ns", "check", Gauges { nodes_covered: 1, short_circuit: false });
     metrics.count_remediation("ns", "check");
+    drop(metrics.begin_review(Webhook::DefaultMachine));
+    metrics.count_review(Webhook::DefaultMachine, "allowed", 200, Duration::from_millis(1));
+    metrics.set_certificate_expiry("webhook", jiff::Timestamp::UNIX_EPOCH);
+    metrics.set_certificate_faulty("webhook", false);
+    metrics.count_handshake_failure("webhook");
+    metrics.count_connection_dropped("webhook");
+    metrics.count_metrics_access("allowed");
+    metrics.set_upkeep_problems(0);
+    metrics.count_restored(Kept::MutatingWebhooks);
+    metrics.register_certificate_approval(|| true);
     metrics
 }
 
 /// What the text of a scrape shows, by the types that it declares.
-pub(super) fn published(text: &str) -> Published {
+pub(in crate::metrics) fn published(text: &str) -> Published {
     let mut types: BTreeMap<&str, &str> = BTreeMap::new();
     let mut found = Published::new();
     for line in text.lines() {
