@@ -211,6 +211,15 @@ impl Arena {
         line.map_or(0.0, |value| value.parse().unwrap())
     }
 
+    /// The sum of a metric over all its labels.
+    pub async fn metric_sum(&self, name: &str) -> f64 {
+        let metrics = self.metrics().await;
+        let samples = metrics.lines().filter(|line| {
+            line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+        });
+        samples.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
+    }
+
     /// How often drift of a class was counted.
     pub async fn drift(&self, class: &str) -> f64 {
         self.metric(&format!("machinist_machine_drift_total{{class=\"{class}\"}}")).await
