@@ -1,15 +1,17 @@
 //! The MachineHealthCheck controller: has machines replaced that do not work.
 //!
 //! The same steps as every controller. Where a check names a template of another controller, that is
-//! read only when the decision wants it, and then it is decided once more.
+//! read only when the decision wants it, and then it is decided once more. So it is before any machine is
+//! taken away: then the API server is asked how things are at this moment.
 
+mod closer_look;
 mod execute;
 mod external;
 mod memory;
 mod observe;
 mod publish;
 
-use machinist_core::health::decide;
+use machinist_core::health::{Action, decide};
 
 pub use self::memory::Memory;
 use crate::{
@@ -40,6 +42,11 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     if answer.wants_template {
         observation.ask_for_template(context, memory).await;
         answer = decide(&observation.observed(), now);
+    }
+
+    if answer.decision.actions.iter().any(Action::is_remediation) {
+        observation.look_closer(context).await;
+        answer = decide(&observation.observed(), context.env.now());
     }
 
     context.note_waiting(NAME, &key, &answer.decision.waiting);

@@ -43,6 +43,8 @@ pub struct Plan {
     /// Whether the operator hears of changes through a queue.
     pub notices: bool,
     pub restart_seconds: (u64, u64),
+    /// Whether certificates are approved by somebody else, whoever asks.
+    pub others_approve: bool,
     /// Whether the timeline tells of every request.
     pub tells_requests: bool,
 }
@@ -74,6 +76,7 @@ impl Plan {
             launch_visibility: Duration::from_secs(60),
             notices: false,
             restart_seconds: (1, 5),
+            others_approve: false,
             tells_requests: false,
         }
     }
@@ -286,6 +289,9 @@ impl Plan {
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--launch-visibility={}s", self.launch_visibility.as_secs())];
+        if self.others_approve {
+            flags.push("--approve-certificates=false".to_owned());
+        }
         if self.notices {
             flags.push("--aws-event-queue-url=https://queue.simulated/events".to_owned());
         }

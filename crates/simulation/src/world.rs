@@ -208,7 +208,7 @@ impl World {
             Box::new(user),
             Box::new(storm),
             Box::new(kubelets),
-            Box::new(Signer::default()),
+            Box::new(Signer::new(plan.others_approve)),
             Box::new(Workloads::new(plan.apps.clone())),
             Box::new(GarbageCollector::default()),
         ]

@@ -60,7 +60,8 @@ async fn use_it(arena: &Arena, users: Arc<Users>) {
 
 async fn steal_leases(arena: &Arena) {
     for name in lease::ALL {
-        let now = jiff::Timestamp::now().to_string();
+        // To the microsecond: the API server takes nothing else here.
+        let now = format!("{:.6}", jiff::Timestamp::now());
         let stolen = json!({"spec": {
             "holderIdentity": "thief",
             "renewTime": now,

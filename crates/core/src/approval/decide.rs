@@ -182,12 +182,23 @@ fn new_machine<'a>(observed: &Observed<'a>, node: &str) -> Result<&'a Machine, R
         return Err(Refusal::MachineFailed { machine: name });
     }
     is_in_window(observed.request, machine)?;
-    let bound = machine.metadata.annotations.as_ref();
-    let bound = bound.and_then(|all| all.get(annotation::CLIENT_CERTIFICATE_REQUEST));
-    if bound.is_some_and(|uid| Some(uid) != observed.request.metadata.uid.as_ref()) {
+    if bound_request(machine).is_some_and(|uid| Some(uid) != request_uid(observed.request)) {
         return Err(Refusal::AnotherRequest { machine: name });
     }
     Ok(machine)
+}
+
+/// The uid of the one request that a Machine is bound to. A binding says whose it is: whoever makes a
+/// Machine out of the text of another copies the other's annotations, and that one is bound to none.
+fn bound_request(machine: &Machine) -> Option<&str> {
+    let annotations = machine.metadata.annotations.as_ref()?;
+    let bound = annotations.get(annotation::CLIENT_CERTIFICATE_REQUEST)?;
+    let (owner, request) = bound.split_once('/')?;
+    (Some(owner) == machine.metadata.uid.as_deref()).then_some(request)
+}
+
+fn request_uid(request: &CertificateSigningRequest) -> Option<&str> {
+    request.metadata.uid.as_deref()
 }
 
 fn is_in_window(request: &CertificateSigningRequest, machine: &Machine) -> Result<(), Refusal> {
@@ -302,18 +313,17 @@ fn renewed(
 }
 
 fn approved_client(request: &CertificateSigningRequest, machine: &Machine) -> ApprovalDecision {
-    let request_uid = request.metadata.uid.clone().unwrap_or_default();
-    let annotations = machine.metadata.annotations.as_ref();
-    let key = annotation::CLIENT_CERTIFICATE_REQUEST;
     let mut first = Vec::new();
-    if annotations.and_then(|all| all.get(key)) != Some(&request_uid) {
+    if bound_request(machine) != request_uid(request) {
+        let machine_uid = machine.metadata.uid.clone().unwrap_or_default();
+        let request_uid = request_uid(request).unwrap_or_default();
         first.push(Action::BindMachine {
             namespace: machine.metadata.namespace.clone().unwrap_or_default(),
             name: machine.metadata.name.clone().unwrap_or_default(),
-            uid: machine.metadata.uid.clone().unwrap_or_default(),
+            value: format!("{machine_uid}/{request_uid}"),
+            uid: machine_uid,
             resource_version: machine.metadata.resource_version.clone().unwrap_or_default(),
-            annotation: key,
-            value: request_uid,
+            annotation: annotation::CLIENT_CERTIFICATE_REQUEST,
         });
     }
     approved(request, Grounds::NewMachine { machine: machine_name(machine) }, first)

@@ -122,6 +122,11 @@ impl Action {
         }
     }
 
+    /// Whether it takes a machine out of work, or has another do so.
+    pub fn is_remediation(&self) -> bool {
+        !matches!(self, Self::DeleteRequest { .. })
+    }
+
     /// Whether its success counts in `mapi_machinehealthcheck_remediation_success_total`.
     pub fn is_counted_remediation(&self) -> bool {
         matches!(self, Self::DeleteMachine { .. })

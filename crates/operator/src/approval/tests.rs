@@ -149,7 +149,7 @@ async fn a_machine_is_bound_and_then_its_request_is_approved() {
     );
     let machine = world.context.stores.machines.get(&ObjectKey::new("ns", "m")).unwrap();
     let bound = &machine.metadata.annotations.as_ref().unwrap();
-    assert_eq!(bound["machinist.dev/client-certificate-request"], "uid-csr");
+    assert_eq!(bound["machinist.dev/client-certificate-request"], "uid-m/uid-csr");
     pass(&world, &approver, "csr").await;
     assert_eq!(world.requests("PATCH").len(), 2, "a decided request is left alone");
 

@@ -201,7 +201,7 @@ impl State {
     fn is_collection(&self, path: &str) -> bool {
         matches!(
             path.rsplit('/').next(),
-            Some("configmaps" | "leases" | "events" | "machines" | "metal3remediations")
+            Some("configmaps" | "leases" | "events" | "machines" | "nodes" | "metal3remediations")
         )
     }
 

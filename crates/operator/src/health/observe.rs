@@ -15,12 +15,12 @@ use machinist_core::{
 };
 
 use super::{
-    external,
+    closer_look, external,
     memory::{CheckMemory, Memory},
 };
 use crate::{context::Context, engine::store::ObjectKey, index};
 
-type LinkedMachine = (Arc<Machine>, Option<Arc<Node>>);
+pub type LinkedMachine = (Arc<Machine>, Option<Arc<Node>>);
 
 pub struct Observation {
     check: Arc<MachineHealthCheck>,
@@ -55,11 +55,30 @@ impl Observation {
 
     pub async fn ask_for_template(&mut self, context: &Context, memory: &Memory) {
         let Some(reference) = &self.reference else { return };
-        let namespace = ObjectKey::of(&*self.check).namespace;
+        let namespace = self.namespace();
         match external::template(&context.client, memory, &namespace, reference).await {
             Ok(template) => self.template = template,
             Err(error) => self.failure = Some(error),
         }
+    }
+
+    /// Replaces what the stores show by what is so now. Without an answer nothing is believed.
+    pub async fn look_closer(&mut self, context: &Context) {
+        let namespace = self.namespace();
+        match closer_look::machines(context, &namespace).await {
+            Ok(machines) => {
+                self.pools = pools(context, &namespace, &machines);
+                self.machines = machines;
+            }
+            Err(error) => {
+                self.doubt = Some("the API server could not be asked how things are now");
+                self.failure = Some(error);
+            }
+        }
+    }
+
+    fn namespace(&self) -> String {
+        ObjectKey::of(&*self.check).namespace
     }
 }
 
@@ -89,7 +108,7 @@ pub async fn observe(
     }
     Observation {
         check: Arc::clone(check),
-        pools: pools(context, &key.namespace),
+        pools: pools(context, &key.namespace, &machines),
         machines,
         reference,
         template: Template::NotAsked,
@@ -101,20 +120,19 @@ pub async fn observe(
 }
 
 /// The pools of a namespace by the uid of their MachineSet, counted for nobody.
-fn pools(context: &Context, namespace: &str) -> BTreeMap<String, Pool> {
+fn pools(context: &Context, namespace: &str, machines: &[LinkedMachine]) -> BTreeMap<String, Pool> {
+    let mut members: BTreeMap<String, Vec<&LinkedMachine>> = BTreeMap::new();
+    for linked in machines {
+        for owner in index::owner_of_machine(&linked.0) {
+            members.entry(owner).or_default().push(linked);
+        }
+    }
     let sets = context.stores.machine_sets.list_in(namespace);
     let counted = sets.iter().map(|set| {
         let uid = set.metadata.uid.clone().unwrap_or_default();
-        let owned = context.stores.machines.by_index(index::MACHINE_BY_OWNER, &uid);
-        let members: Vec<LinkedMachine> = owned
-            .into_iter()
-            .map(|machine| {
-                let node = context.stores.linked_node(&machine);
-                (machine, node)
-            })
-            .collect();
-        let members = members.iter().map(|(machine, node)| (&**machine, node.as_deref()));
-        (uid, Pool::of(set, members, ""))
+        let owned = members.get(&uid).into_iter().flatten();
+        let owned = owned.map(|(machine, node)| (&**machine, node.as_deref()));
+        (uid, Pool::of(set, owned, ""))
     });
     counted.collect()
 }

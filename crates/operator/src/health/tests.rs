@@ -60,6 +60,7 @@ fn add_node(world: &World, name: &str, version: &str, ready: &str) {
             "type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T11:00:00Z",
         }] },
     });
+    world.server.put(NODES, node.clone());
     world.context.stores.nodes.apply_written(read(node));
 }
 
@@ -161,11 +162,48 @@ async fn a_node_that_is_missing_is_asked_for_before_its_machine_goes() {
     assert!(matches!(pass(&world, &memory).await, Outcome::RecheckAfter(_)));
     tokio::time::advance(Duration::from_secs(40)).await;
     pass(&world, &memory).await;
-    assert!(world.requests("GET").contains(&format!("{NODES}/a")));
+    assert!(world.requests("GET").contains(&NODES.to_owned()));
     assert_eq!(world.requests("DELETE"), [""; 0]);
     world.server.delete(NODES, "a");
+    // It was there a moment ago, so it is missing only since now.
     pass(&world, &memory).await;
+    assert_eq!(world.requests("DELETE"), [""; 0]);
+    tokio::time::advance(Duration::from_secs(40)).await;
+    pass(&world, &memory).await;
+    assert!(world.requests("GET").contains(&format!("{NODES}/a")));
     assert_eq!(world.requests("DELETE"), [format!("{MACHINES}/a")]);
+}
+
+/// S20: more are broken than a late watch shows, and then fewer.
+#[tokio::test(start_paused = true)]
+async fn how_things_are_is_asked_before_a_machine_goes() {
+    let (world, memory) = (world(json!({})), Memory::default());
+    for name in ["a", "b"] {
+        add(&world, name, "False");
+    }
+    for name in ["c", "d", "e"] {
+        add(&world, name, "True");
+    }
+    let node = |name: &str, ready: &str| {
+        let status = json!({ "conditions": [{
+            "type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T11:00:00Z",
+        }] });
+        json!({ "metadata": { "name": name, "uid": format!("uid-{name}") }, "status": status })
+    };
+    world.server.put(NODES, node("c", "False"));
+    pass(&world, &memory).await;
+    assert_eq!(reason(&world, "RemediationAllowed").as_deref(), Some("TooManyUnhealthy"));
+    assert_eq!(world.requests("DELETE"), [""; 0]);
+    // Without an answer nothing is believed.
+    world.server.put(NODES, node("c", "True"));
+    world.server.fail(|_, path| if path == NODES { Fault::Code(500) } else { Fault::None });
+    assert!(matches!(pass(&world, &memory).await, Outcome::Failed(_)));
+    assert_eq!(world.requests("DELETE"), [""; 0]);
+    // One has recovered meanwhile.
+    world.server.fail(|_, _| Fault::None);
+    world.server.put(NODES, node("a", "True"));
+    pass(&world, &memory).await;
+    assert_eq!(world.requests("DELETE"), [format!("{MACHINES}/b")]);
 }
 
 #[tokio::test(start_paused = true)]

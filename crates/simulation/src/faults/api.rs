@@ -23,6 +23,9 @@ use crate::{
 /// The longest silence on a connection of the operator's real client.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
 
+/// The page size by which watches of the operator list.
+const WATCH_PAGE: usize = 200;
+
 /// What goes wrong for a while, set by the storm.
 #[derive(Debug, Default)]
 pub struct Outages {
@@ -126,7 +129,7 @@ impl ApiFaults {
         }
         // What fills a store; a question about one Node's pods or one pool's Machines is a quorum read.
         let is_relist = request.verb == Verb::List
-            && request.options.limit > 0
+            && request.options.limit == WATCH_PAGE
             && request.options.field_selector.is_empty()
             && request.options.label_selector.is_empty();
         if is_relist && self.hits(FaultKind::F07, now) {
@@ -241,12 +244,17 @@ impl ApiFaults {
             fate.delay += SILENCE_TIMEOUT;
             fate.outcome = RequestOutcome::LoseRequest(Loss::Disconnect);
         }
-        let is_complete = request.verb == Verb::List
-            && request.options.limit == 0
-            && request.options.label_selector.is_empty();
-        if request.kind.kind.plural == "machines" && (request.verb == Verb::Get || is_complete) {
-            let served_at = later(now, fate.delay);
+        let served_at = later(now, fate.delay);
+        if request.verb == Verb::Get && request.kind.kind.plural == "machines" {
             self.hub.judge().read_fresh(context.client, &request.name, served_at);
+        }
+        // Who asks for all Nodes themselves, without a watch, wants to know how everything is.
+        if request.verb == Verb::List
+            && request.kind.kind.plural == "nodes"
+            && request.options.limit != WATCH_PAGE
+            && request.options.continue_token.is_empty()
+        {
+            self.hub.judge().read_fresh(context.client, "", served_at);
         }
         fate
     }

@@ -163,8 +163,8 @@ impl Judge {
         server.objects(kind).iter().any(|stored| {
             let annotations = value_at(stored.value(), "/metadata/annotations");
             let bound = annotations.and_then(|all| all.get(annotation::CLIENT_CERTIFICATE_REQUEST));
-            stored.uid() == machine.uid
-                && bound.and_then(serde_json::Value::as_str) == Some(request)
+            let bound = bound.and_then(serde_json::Value::as_str).unwrap_or_default();
+            stored.uid() == machine.uid && bound.ends_with(request)
         })
     }
 

@@ -316,7 +316,7 @@ impl Judge {
         let Some(set) = machine.owner.as_ref().and_then(|owner| self.sets.get(owner)) else {
             return false;
         };
-        let (least, most) = set.wanted_since(None);
+        let (least, most) = set.wanted_since(self.seen_since(now));
         let owned = self.machines.values().filter(|one| one.owner == machine.owner);
         let left =
             owned.filter(|one| one.deleting_since.is_none() && one.uid != machine.uid).count();

@@ -44,6 +44,8 @@ pub struct Cluster {
     pub notices: bool,
     /// How long a restart of an operator takes, from and to.
     pub restart_seconds: (u64, u64),
+    /// Whether certificates are approved by somebody else, whoever asks.
+    pub others_approve: bool,
     /// Flags of the operator beyond the usual.
     pub flags: Vec<String>,
     /// How far the operator's view of the cluster may be behind before promises count it as
@@ -74,6 +76,7 @@ impl Default for Cluster {
             launch_visibility: Span(plan.launch_visibility),
             notices: plan.notices,
             restart_seconds: plan.restart_seconds,
+            others_approve: false,
             flags: Vec::new(),
             view_lag: Span::seconds(10),
             orphan_age: None,
@@ -181,6 +184,7 @@ impl Cluster {
             launch_visibility: self.launch_visibility.0,
             notices: self.notices,
             restart_seconds: self.restart_seconds,
+            others_approve: self.others_approve,
             tells_requests: self.tells_requests,
             ..Plan::calm(self.seed)
         }

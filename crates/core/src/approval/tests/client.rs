@@ -21,7 +21,7 @@ fn a_new_machine_gets_its_certificate_and_is_bound_to_the_request_first() {
     assert_eq!((name.as_str(), uid.as_str(), resource_version.as_str()), ("m", "uid-m", "9"));
     assert_eq!(
         (*annotation, value.as_str()),
-        ("machinist.dev/client-certificate-request", "csr-uid")
+        ("machinist.dev/client-certificate-request", "uid-m/csr-uid")
     );
     let Action::Approve { name, resource_version, message, .. } = approve else { panic!() };
     assert_eq!((name.as_str(), resource_version.as_str()), ("csr-1", "5"));
@@ -29,11 +29,19 @@ fn a_new_machine_gets_its_certificate_and_is_bound_to_the_request_first() {
 
     // The binding was stored and the approval was not: it is repeated.
     let mut bound = machine("m");
-    bound.metadata.annotations =
-        serde_json::from_value(json!({"machinist.dev/client-certificate-request": "csr-uid"}))
-            .unwrap();
+    bound.metadata.annotations = serde_json::from_value(
+        json!({"machinist.dev/client-certificate-request": "uid-m/csr-uid"}),
+    )
+    .unwrap();
     let answer = decided(&good(), &[bound], None);
     assert!(matches!(answer.decision.actions.as_slice(), [Action::Approve { .. }]));
+    // Made out of the text of another Machine, which was bound to another request.
+    let mut copied = machine("m");
+    copied.metadata.annotations =
+        serde_json::from_value(json!({"machinist.dev/client-certificate-request": "uid-n/other"}))
+            .unwrap();
+    let answer = decided(&good(), &[copied], None);
+    assert!(matches!(answer.decision.actions.as_slice(), [Action::BindMachine { .. }, _]));
 }
 
 #[test]
@@ -181,7 +189,7 @@ fn a_machine_that_does_not_speak_for_it_is_waited_for() {
             "bound to another request",
             changed(&|machine| {
                 machine.metadata.annotations = serde_json::from_value(
-                    json!({"machinist.dev/client-certificate-request": "earlier"}),
+                    json!({"machinist.dev/client-certificate-request": "uid-m/earlier"}),
                 )
                 .unwrap();
             }),
