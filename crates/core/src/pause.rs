@@ -103,8 +103,9 @@ mod tests {
     use super::*;
 
     fn machine(spec: Option<&str>, status: Option<&str>) -> Arc<Machine> {
-        let field =
-            |value: Option<&str>| value.map_or(json!({}), |api| json!({ "authoritativeAPI": api }));
+        let field = |value: Option<&str>| {
+            value.map_or_else(|| json!({}), |api| json!({ "authoritativeAPI": api }))
+        };
         let mut object: Value =
             json!({ "metadata": { "name": "m" }, "spec": field(spec), "status": field(status) });
         object["spec"]["providerSpec"] = json!({});
@@ -112,8 +113,9 @@ mod tests {
     }
 
     fn set(spec: Option<&str>, status: Option<&str>) -> Arc<MachineSet> {
-        let field =
-            |value: Option<&str>| value.map_or(json!({}), |api| json!({ "authoritativeAPI": api }));
+        let field = |value: Option<&str>| {
+            value.map_or_else(|| json!({}), |api| json!({ "authoritativeAPI": api }))
+        };
         let mut object: Value =
             json!({ "metadata": { "name": "s" }, "spec": field(spec), "status": field(status) });
         object["spec"]["selector"] = json!({});

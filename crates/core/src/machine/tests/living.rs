@@ -174,7 +174,7 @@ fn a_machine_that_another_api_owns_is_left_alone() {
 fn the_migration_goes_by_the_status_and_begins_with_the_spec() {
     let wants = |api: &str| json!({"spec": {"authoritativeAPI": api}});
     let owned = |spec: Option<&str>, status: &str| {
-        let spec = spec.map_or(json!({}), |api| json!({"authoritativeAPI": api}));
+        let spec = spec.map_or_else(|| json!({}), |api| json!({"authoritativeAPI": api}));
         json!({"spec": spec, "status": {"authoritativeAPI": status}})
     };
     // First the status takes over what the spec wants, and nothing else happens.
