@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::*;
-use crate::engine::testing::Fault;
+use crate::engine::{queue::Queue, testing::Fault};
 
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_made_once_and_then_nothing_is_written() {
@@ -224,4 +224,41 @@ async fn whoever_writes_first_is_not_written_over_unseen() {
     lab.put(CHECKS, lab.object(CHECKS, HANDLER));
     lab.settle().await;
     assert_eq!(lab.object(CHECKS, HANDLER)["spec"]["maxUnhealthy"], "100%");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_change_of_what_is_looked_at_wakes_a_pass() {
+    let lab = Lab::new(&KEEP_ALL);
+    let queue = Queue::new(NAME, &lab.world.context.env, &lab.world.context.metrics);
+    let to = queue.clone();
+    let shared = &lab.world.context.stores;
+    lab.upkeep
+        .stores
+        .on_change(shared, move || to.add(ObjectKey::cluster_wide(to.depth().to_string())));
+    let mut woken = 0;
+    let mut check = |what: &str| {
+        woken += 1;
+        assert_eq!(queue.depth(), woken, "{what}");
+    };
+    lab.put(DEPLOYMENTS, old_controllers(1));
+    check("the old controllers");
+    let metadata = json!({ "name": "cluster", "uid": "u", "resourceVersion": "1" });
+    let object = json!({ "metadata": metadata, "spec": {} });
+    shared.infrastructures.apply_written(read(object.clone()));
+    check("the infrastructure");
+    shared.openshift.proxies.apply_written(read(object.clone()));
+    check("the proxy");
+    lab.upkeep.stores.cluster_operators.apply_written(read(object));
+    check("the ClusterOperator");
+    for (collection, object) in [
+        (MUTATING, json!({ "metadata": { "name": "machine-api" } })),
+        (VALIDATING, json!({ "metadata": { "name": "machine-api" } })),
+        (DAEMON_SETS, json!({ "metadata": { "name": HANDLER, "namespace": "ns" } })),
+        (CHECKS, json!({ "metadata": { "name": HANDLER, "namespace": "ns" }, "spec": {} })),
+    ] {
+        lab.put(collection, object);
+        check(collection);
+    }
+    lab.put(CHECKS, json!({ "metadata": { "name": "other", "namespace": "ns" }, "spec": {} }));
+    assert_eq!(queue.depth(), woken, "another's check is not ours");
 }
