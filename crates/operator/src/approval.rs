@@ -11,7 +11,7 @@ mod observe;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use machinist_core::approval::{Policy, Verdict, decide};
+use machinist_core::approval::{Policy, Reading, Verdict, counts_as_pending, decide, read};
 
 use self::{kubelets::Kubelets, memory::Memory};
 use crate::{
@@ -60,6 +60,15 @@ pub async fn reconcile(context: &Context, approver: &Approver, key: ObjectKey) -
         return Outcome::Settled;
     };
     if let Some(wait) = context.stores.openshift.approval_standby() {
+        let is_pending = counts_as_pending(&request, context.env.now())
+            && matches!(
+                read(&request, &approver.policy),
+                Reading::Client { .. } | Reading::Serving { .. }
+            );
+        if !is_pending {
+            context.note_waiting(NAME, &key, &[]);
+            return Outcome::Settled;
+        }
         context.note_waiting(NAME, &key, &[wait]);
         return Outcome::RecheckAfter(STANDBY_LOOK);
     }
@@ -93,7 +102,10 @@ pub async fn reconcile(context: &Context, approver: &Approver, key: ObjectKey) -
     let is_waiting = matches!(answer.verdict, Verdict::Wait(_));
     match answer.decision.recheck {
         Some(at) => Outcome::RecheckAfter(until(now, at)),
-        None if asked_kubelet && is_waiting => Outcome::RecheckAfter(KUBELET_RETRY),
+        // A kubelet makes another request after a quarter of an hour: old ones are nobody's any more.
+        None if asked_kubelet && is_waiting && counts_as_pending(&request, now) => {
+            Outcome::RecheckAfter(KUBELET_RETRY)
+        }
         None => Outcome::Settled,
     }
 }

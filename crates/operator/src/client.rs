@@ -40,10 +40,13 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
 /// # Errors
 /// Fails, naming the file, when the configuration cannot be read or used.
 pub async fn connect(kubeconfig: Option<&Path>, metrics: &Metrics) -> anyhow::Result<Client> {
+    let mut names_a_proxy = false;
     let mut config = match kubeconfig {
         Some(path) => {
             let kubeconfig = Kubeconfig::read_from(path)
                 .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
+            let clusters = kubeconfig.clusters.iter().filter_map(|one| one.cluster.as_ref());
+            names_a_proxy = clusters.into_iter().any(|cluster| cluster.proxy_url.is_some());
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
                 .await
                 .with_context(|| format!("kubeconfig {} cannot be used", path.display()))?
@@ -51,6 +54,11 @@ pub async fn connect(kubeconfig: Option<&Path>, metrics: &Metrics) -> anyhow::Re
         None => Config::incluster()
             .context("not running inside a cluster and no --kubeconfig was given")?,
     };
+    // kube takes the environment's proxy, which is that of the cloud; the API server is reached directly
+    // unless the kubeconfig itself names one.
+    if !names_a_proxy {
+        config.proxy_url = None;
+    }
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(SILENCE_TIMEOUT);

@@ -80,6 +80,13 @@ impl OpenShift {
         self.trusted.get(&ObjectKey::new(self.namespace.as_str(), TRUSTED_CA))
     }
 
+    /// Waits until it is known what all controllers go by: features, and how the cloud is reached.
+    pub(crate) async fn synced(&self) {
+        self.feature_gates.synced().await;
+        self.proxies.synced().await;
+        self.trusted.synced().await;
+    }
+
     /// Whether the fields of the migration to another API are looked at.
     pub fn migration(&self) -> Migration {
         match self.is_enabled(features::MACHINE_API_MIGRATION) {

@@ -7,6 +7,10 @@
     clippy::panic,
     reason = "clippy takes the helpers of an integration test for production code"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "these tests are the world around the operator: their clock is the machine's"
+)]
 
 mod acceptance;
 mod admission;

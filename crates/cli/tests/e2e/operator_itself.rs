@@ -9,7 +9,10 @@ use std::sync::{
 };
 
 use k8s_openapi::{
-    api::apps::v1::{DaemonSet, Deployment},
+    api::{
+        apps::v1::{DaemonSet, Deployment},
+        coordination::v1::Lease,
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -108,8 +111,19 @@ async fn check_termination_handler(arena: &Arena) {
         .await;
 }
 
-/// The controllers before us are scaled away, once, and that is said.
-async fn check_old_controllers(arena: &Arena) {
+/// The controllers before us, which hold their leases.
+async fn create_old_controllers(arena: &Arena) {
+    arena
+        .create::<Lease>(json!({
+            "metadata": {"name": "cluster-api-provider-machineset-leader"},
+            "spec": {
+                "holderIdentity": "the-old-controller",
+                "leaseDurationSeconds": 3600,
+                "renewTime": format!("{:.6}", jiff::Timestamp::now()),
+                "acquireTime": format!("{:.6}", jiff::Timestamp::now()),
+            },
+        }))
+        .await;
     let labels = json!({"k8s-app": "controller"});
     arena
         .create::<Deployment>(json!({
@@ -126,12 +140,18 @@ async fn check_old_controllers(arena: &Arena) {
             },
         }))
         .await;
+}
+
+/// They are scaled away although their leases are not ours yet; then they let go of them.
+async fn check_old_controllers(arena: &Arena) {
     arena
         .eventually("the old controllers are scaled to 0", async || {
             let found = arena.api::<Deployment>().get("machine-api-controllers").await.unwrap();
             (found.spec?.replicas == Some(0)).then_some(())
         })
         .await;
+    let released = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
+    arena.patch::<Lease>("cluster-api-provider-machineset-leader", released).await;
 }
 
 async fn set_platform(arena: &Arena, platform: &str) {
@@ -147,7 +167,9 @@ fn o_1_to_o_3_and_o_10_the_operator_keeps_its_objects_and_says_how_it_is() {
         install_cluster_operators(&arena).await;
         let image = "example.invalid/machinist-operator:1";
         let flags = [("--termination-handler-image", image), ("--release-version", "4.99.0-test")];
+        create_old_controllers(&arena).await;
         let _operator = arena.start_operator_with(&flags).await;
+        check_old_controllers(&arena).await;
         arena.create_set("pool", 1, json!({})).await;
         arena.wait_running(1).await;
         let said = wait_said(&arena, "the operator is available (O-10)", |conditions| {
@@ -163,7 +185,6 @@ fn o_1_to_o_3_and_o_10_the_operator_keeps_its_objects_and_says_how_it_is() {
         assert!(related.iter().any(|one| one["resource"] == "machinesets"), "{related:?}");
 
         check_termination_handler(&arena).await;
-        check_old_controllers(&arena).await;
         wait_said(&arena, "it is still available", |conditions| {
             is(conditions, "Available", "True") && is(conditions, "Degraded", "False")
         })

@@ -228,15 +228,17 @@ impl<'a> Pass<'a> {
                 Some(Restriction {
                     reason: reason::DISRUPTION_HELD,
                     condition: format!("Remediation is held: {first}{others}"),
-                    event: format!("Remediation restricted: {first}{others}"),
+                    event: format!("Remediation is held: {first}{others}"),
                 })
             }
             (Some(_), None) => None,
         };
+        let allowed_by_check = allowed;
         let allowed = if restriction.is_some() { 0 } else { allowed.unwrap_or(0) };
         self.answer.gauges = Some(Gauges {
             nodes_covered: self.tally.expected,
-            short_circuit: restriction.is_some(),
+            // The gate's own share is not the user's maxUnhealthy, which the original's alert is about.
+            short_circuit: allowed_by_check.is_none(),
         });
         let status = &mut self.answer.decision.status;
         status.expected_machines = i64::try_from(self.tally.expected).ok();
@@ -259,9 +261,11 @@ impl<'a> Pass<'a> {
         let stored =
             condition::find(&decision.status.conditions, condition_type::REMEDIATION_ALLOWED);
         if stored.and_then(|stored| stored.reason.as_deref()) != Some(restriction.reason) {
-            decision
-                .announcements
-                .push(Announcement::warning(event::REMEDIATION_RESTRICTED, restriction.event));
+            let reason = match restriction.reason {
+                reason::DISRUPTION_HELD => event::DISRUPTION_HELD,
+                _ => event::REMEDIATION_RESTRICTED,
+            };
+            decision.announcements.push(Announcement::warning(reason, restriction.event));
         }
         decision.waiting.push(Wait::on(restriction.reason, &restriction.condition));
         if restriction.reason == reason::DISRUPTION_HELD {

@@ -71,8 +71,8 @@ fn pod(handler: &TerminationHandler) -> Value {
         "terminationGracePeriodSeconds": 30,
         "tolerations": [{ "effect": "NoSchedule", "operator": "Exists" }],
         "volumes": [
-            { "name": "kubeconfig", "hostPath": { "path": KUBELET_CONFIG, "type": "" } },
-            { "name": "pki", "hostPath": { "path": KUBELET_CERTIFICATES, "type": "" } },
+            { "name": "kubeconfig", "hostPath": { "path": KUBELET_CONFIG, "type": "File" } },
+            { "name": "pki", "hostPath": { "path": KUBELET_CERTIFICATES, "type": "Directory" } },
         ],
     })
 }

@@ -89,6 +89,8 @@ struct Current {
     surroundings: Surroundings,
     /// When the credentials were last read.
     read_at: Instant,
+    /// With which surroundings a client could not be made.
+    failed_with: Option<Surroundings>,
     /// Whether a call was refused because of who we are, not of what we may do.
     is_refused: bool,
 }
@@ -161,7 +163,10 @@ impl Connection {
         let surroundings = self.connector.surroundings();
         let current = self.lock();
         let may_read = now >= current.read_at + RECONNECT_PAUSE;
-        current.surroundings != surroundings || (current.is_refused && may_read)
+        let is_elsewhere = current.surroundings != surroundings;
+        // What is new is tried at once, and then no more often than refused credentials are.
+        let is_news = is_elsewhere && current.failed_with.as_ref() != Some(&surroundings);
+        is_news || ((is_elsewhere || current.is_refused) && may_read)
     }
 
     async fn renew_if_needed(&self) {
@@ -187,6 +192,7 @@ impl Connection {
         let surroundings = self.connector.surroundings();
         let is_same = {
             let mut current = self.lock();
+            current.failed_with = Some(surroundings.clone());
             current.read_at = self.connector.env.instant();
             let is_same_secret =
                 credentials.as_ref().is_ok_and(|read| fingerprint(read) == current.fingerprint);
@@ -240,7 +246,15 @@ impl Connector {
         let notices = self.notices(key, &request).await;
         let provider = self.connect.connect(request).await.map_err(failure)?;
         let read_at = self.env.instant();
-        Ok(Current { provider, notices, fingerprint, surroundings, read_at, is_refused: false })
+        Ok(Current {
+            provider,
+            notices,
+            fingerprint,
+            surroundings,
+            read_at,
+            failed_with: None,
+            is_refused: false,
+        })
     }
 
     /// A queue that cannot be had is missed, and nothing else is: lists show everything later.

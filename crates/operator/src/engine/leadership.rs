@@ -14,6 +14,8 @@ use super::latest;
 #[derive(Clone, Debug)]
 pub struct Leadership {
     claim: latest::Receiver<Claim>,
+    /// Of the first lease alone.
+    first: latest::Receiver<Claim>,
     /// Keeps the channel of a leadership without election open.
     _constant: Option<Arc<latest::Sender<Claim>>>,
 }
@@ -29,27 +31,49 @@ pub(super) enum Claim {
     Always,
 }
 
+impl Claim {
+    fn is_good(self) -> bool {
+        match self {
+            Self::NotHeld => false,
+            Self::HeldUntil(until) => Instant::now() < until,
+            Self::Always => true,
+        }
+    }
+}
+
 impl Leadership {
     /// Returns a leadership that is always held: for tests and for runs without election.
     #[must_use]
     pub fn always_held() -> Self {
         let sender = latest::Sender::new(Claim::Always);
-        Self { claim: sender.subscribe(), _constant: Some(Arc::new(sender)) }
+        let (claim, first) = (sender.subscribe(), sender.subscribe());
+        Self { claim, first, _constant: Some(Arc::new(sender)) }
     }
 
-    pub(super) fn elected() -> (latest::Sender<Claim>, Self) {
-        let sender = latest::Sender::new(Claim::NotHeld);
-        let claim = sender.subscribe();
-        (sender, Self { claim, _constant: None })
+    /// What the election tells of all leases, and of the first alone.
+    pub(super) fn elected() -> ([latest::Sender<Claim>; 2], Self) {
+        let all = latest::Sender::new(Claim::NotHeld);
+        let of_first = latest::Sender::new(Claim::NotHeld);
+        let (claim, first) = (all.subscribe(), of_first.subscribe());
+        ([all, of_first], Self { claim, first, _constant: None })
     }
 
     /// Returns whether acting is safe now. Ask again before each effect that others could repeat.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        match self.claim.get() {
-            Claim::NotHeld => false,
-            Claim::HeldUntil(until) => Instant::now() < until,
-            Claim::Always => true,
+        self.claim.get().is_good()
+    }
+
+    /// Whether the first lease is held, that of the operator: enough to clear the way to the others.
+    #[must_use]
+    pub fn is_first_held(&self) -> bool {
+        self.first.get().is_good()
+    }
+
+    /// Waits until something new is said of the first lease.
+    pub async fn first_changed(&mut self) {
+        if self.first.changed().await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
 

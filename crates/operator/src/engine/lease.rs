@@ -63,6 +63,8 @@ pub struct Election {
     metrics: Metrics,
     candidacies: Vec<Candidacy>,
     claim: latest::Sender<Claim>,
+    /// Of the first lease alone.
+    first_claim: latest::Sender<Claim>,
 }
 
 /// Who we are, and where.
@@ -122,7 +124,7 @@ impl Election {
         for NamedLease { name, timings } in &leases {
             timings.validate().map_err(|error| anyhow::anyhow!("lease {name}: {error}"))?;
         }
-        let (claim, leadership) = Leadership::elected();
+        let ([claim, first_claim], leadership) = Leadership::elected();
         let origin = env.instant();
         let candidacies = leases.into_iter().map(|lease| Candidacy::new(lease, origin)).collect();
         let voter = Voter {
@@ -131,7 +133,7 @@ impl Election {
             identity: identity.into(),
             origin,
         };
-        let election = Self { voter, metrics: metrics.clone(), candidacies, claim };
+        let election = Self { voter, metrics: metrics.clone(), candidacies, claim, first_claim };
         Ok((election, leadership))
     }
 
@@ -153,12 +155,12 @@ impl Election {
                 () = stopping.cancelled() => break,
             };
             if let Err(lost) = result {
-                self.claim.send_replace(Claim::NotHeld);
+                self.claim_nothing();
                 return Err(lost);
             }
             self.publish();
         }
-        self.claim.send_replace(Claim::NotHeld);
+        self.claim_nothing();
         self.release().await;
         Ok(())
     }
@@ -195,7 +197,14 @@ impl Election {
         next.unwrap_or_else(|| self.voter.env.instant())
     }
 
+    fn claim_nothing(&self) {
+        self.first_claim.send_replace(Claim::NotHeld);
+        self.claim.send_replace(Claim::NotHeld);
+    }
+
     fn publish(&self) {
+        let first = self.candidacies.first().and_then(Candidacy::deadline);
+        self.first_claim.send_replace(first.map_or(Claim::NotHeld, Claim::HeldUntil));
         let mut until = None;
         for candidacy in &self.candidacies {
             self.metrics.set_lease_held(&candidacy.lease.name, candidacy.renewed.is_some());

@@ -67,7 +67,7 @@ pub(super) async fn all_synced(stores: &Stores, controller: &str) {
     pods.synced().await;
     budgets.synced().await;
     infrastructures.synced().await;
-    stores.openshift.feature_gates.synced().await;
+    stores.openshift.synced().await;
     match controller {
         health::NAME => stores.health_checks.synced().await,
         approval::NAME => stores.requests.synced().await,

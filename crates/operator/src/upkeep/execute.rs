@@ -7,12 +7,12 @@ use kube::{Api, Resource, api::PostParams};
 use machinist_api::{MachineHealthCheck, names::event};
 use machinist_core::{
     admission::configuration,
-    upkeep::{Action, Kept, OLD_CONTROLLERS, desired::TERMINATION_HANDLER},
+    upkeep::{Action, Kept, OLD_CONTROLLERS, decide, desired::TERMINATION_HANDLER},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::Upkeep;
+use super::{Upkeep, observe::observe};
 use crate::{
     context::Context,
     engine::{
@@ -41,6 +41,19 @@ pub async fn execute(context: &Context, upkeep: &Upkeep, actions: &[Action]) -> 
         }
     }
     executed
+}
+
+/// Scales the controllers before us down, and does nothing else, while their leases are waited for.
+pub(super) async fn take_over(context: &Context, upkeep: &Upkeep) -> anyhow::Result<()> {
+    let observation = observe(context, upkeep);
+    let history = upkeep.history().clone();
+    for action in decide(&observation.observed(&history), context.env.now()).actions {
+        if let Action::ScaleDown { uid, resource_version } = action {
+            anyhow::ensure!(context.leadership.is_first_held(), "the operator's lease is lost");
+            scale_down(context, upkeep, &uid, &resource_version).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn perform(context: &Context, upkeep: &Upkeep, action: &Action) -> anyhow::Result<()> {

@@ -206,7 +206,7 @@ async fn stopping_finishes_what_runs_and_starts_nothing_new() {
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_while_leadership_is_not_held() {
     let world = World::new(1);
-    let (claim, leadership) = Leadership::elected();
+    let ([claim, _first], leadership) = Leadership::elected();
     let stopping = CancellationToken::new();
     world.add_all(&["a"]);
     let run = world.queue.clone().run(leadership, stopping.clone(), 1, async |key| {
