@@ -99,13 +99,14 @@ impl Judge {
         let recently =
             |at: Option<Timestamp>, judge: &Self| at.is_some_and(|at| !judge.must_be_seen(at, now));
         let is_named = |machine: &&MachineTruth| machine.internal_names.contains(&node);
-        // The address of an instance that is gone is the next one's.
-        let is_live = |machine: &&MachineTruth| {
-            is_named(machine) && self.live_instances_of(&machine.uid).next().is_some()
-        };
         let gone = self.gone.values().filter(is_named);
         let was_there = gone.into_iter().any(|machine| recently(machine.deleting_since, self));
-        let named: Vec<MachineTruth> = self.machines.values().filter(is_live).cloned().collect();
+        let mut named: Vec<MachineTruth> =
+            self.machines.values().filter(is_named).cloned().collect();
+        if named.len() > 1 {
+            // The address of an instance that is gone is the next one's.
+            named.retain(|machine| self.live_instances_of(&machine.uid).next().is_some());
+        }
         let machine = match named.as_slice() {
             [] if was_there => return Ok(()),
             [] => return Err(format!("no Machine has the name {node}")),
