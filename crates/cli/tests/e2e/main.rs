@@ -16,6 +16,7 @@ mod acceptance;
 mod admission;
 mod adoption;
 mod arena;
+mod aws_fields;
 mod bad_input;
 mod books;
 mod breaker;

@@ -210,6 +210,7 @@ fn related_objects(namespace: &str) -> Vec<RelatedObject> {
         (machine_api, "machinesets", namespace, ""),
         (machine_api, "machinehealthchecks", namespace, ""),
         (access, "roles", namespace, ""),
+        (access, "clusterroles", "", "machinist-operator"),
         (access, "clusterroles", "", "machine-api-operator"),
         (access, "clusterroles", "", "machine-api-controllers"),
         ("metal3.io", "baremetalhosts", namespace, ""),

@@ -194,6 +194,7 @@ fn related_objects_are_the_contracts() {
             within("machine.openshift.io", "machinesets"),
             within("machine.openshift.io", "machinehealthchecks"),
             within("rbac.authorization.k8s.io", "roles"),
+            of("rbac.authorization.k8s.io", "clusterroles", "machinist-operator"),
             of("rbac.authorization.k8s.io", "clusterroles", "machine-api-operator"),
             of("rbac.authorization.k8s.io", "clusterroles", "machine-api-controllers"),
             within("metal3.io", "baremetalhosts"),
