@@ -18,7 +18,9 @@ use machinist_operator::{
     engine::supervisor::Spawner,
 };
 use machinist_providers::{ErrorClass, Pacer, Provider, ProviderError, notice::NoticeQueue};
-use machinist_testbed::cloud::model::{Caller, Cloud, Ec2Error, Outcome, Request, Response};
+use machinist_testbed::cloud::model::{
+    Caller, Cloud, Ec2Error, InstanceFacts, Outcome, Request, Response,
+};
 use tokio::{
     sync::{Notify, oneshot},
     time::timeout,
@@ -49,6 +51,8 @@ pub struct SimulatedCloud {
 struct Shared {
     hub: Arc<Hub>,
     model: Mutex<Cloud>,
+    /// What it held at a revision.
+    facts: Mutex<Option<(u64, Arc<[InstanceFacts]>)>>,
     mailbox: Mutex<Mailbox>,
     chance: Mutex<Chance>,
     spawner: Spawner,
@@ -70,6 +74,7 @@ impl SimulatedCloud {
         let shared = Shared {
             hub: Arc::clone(hub),
             model: Mutex::new(model),
+            facts: Mutex::default(),
             mailbox: Mutex::default(),
             chance: Mutex::new(chance),
             spawner: spawner.clone(),
@@ -82,6 +87,21 @@ impl SimulatedCloud {
     /// The model, as it was at the last call or transition.
     pub fn model(&self) -> MutexGuard<'_, Cloud> {
         lock(&self.shared.model)
+    }
+
+    /// What the cloud holds, in the order of ids; made anew only when something changed.
+    #[must_use]
+    pub fn facts(&self) -> Arc<[InstanceFacts]> {
+        let model = self.model();
+        let mut known = lock(&self.shared.facts);
+        match &*known {
+            Some((revision, facts)) if *revision == model.revision() => Arc::clone(facts),
+            _ => {
+                let facts: Arc<[InstanceFacts]> = Arc::from(model.snapshot());
+                *known = Some((model.revision(), Arc::clone(&facts)));
+                facts
+            }
+        }
     }
 
     /// Changes the model as somebody at the console does, or the provider itself.
@@ -132,12 +152,12 @@ impl SimulatedCloud {
     /// Posts what a change means to whoever listens.
     fn settle(&self) {
         let hub = &self.shared.hub;
-        let facts = self.model().snapshot();
+        let facts = self.facts();
         {
             let mut chance = lock(&self.shared.chance);
             lock(&self.shared.mailbox).post(&facts, hub.clock.now(), &mut chance);
         }
-        hub.judge().instances_are(facts, hub.clock.now());
+        hub.judge().instances_are(&facts, hub.clock.now());
         hub.publish_violations();
         self.shared.moved.notify_one();
         hub.changed.notify_one();
@@ -153,22 +173,18 @@ impl SimulatedCloud {
         hub.tally().cloud_calls += 1;
         self.count_standing(&call);
         let revision = self.model().revision();
-        let (outcome, facts) = {
-            let mut model = self.model();
-            if is_mutating {
-                model.advance(now);
-                let facts = model.snapshot();
-                hub.judge().instances_are(facts, now);
-            }
-            let outcome = model.call(now, caller, request);
-            (outcome, is_mutating.then(|| model.snapshot()))
-        };
+        if is_mutating {
+            self.model().advance(now);
+            hub.judge().instances_are(&self.facts(), now);
+        }
+        let outcome = self.model().call(now, caller, request);
+        let facts = is_mutating.then(|| self.facts());
         let result = match &outcome.result {
             Ok(_) => "ok".to_owned(),
             Err(error) => format!("{}: {}", error.code, error.message),
         };
         if let Some(facts) = facts {
-            hub.judge().called(&call, &outcome, facts);
+            hub.judge().called(&call, &outcome, &facts);
             let subject = hub.judge().machine_of_call(&call);
             let lost = if outcome.delivery.lost { ", answer lost" } else { "" };
             hub.note(&subject, format!("cloud: {tag} {call} -> {result}{lost}"));

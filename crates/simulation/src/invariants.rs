@@ -188,22 +188,23 @@ impl Judge {
     }
 
     /// Takes note of what the cloud holds.
-    pub fn instances_are(&mut self, facts: Vec<InstanceFacts>, now: Timestamp) {
-        let present: BTreeSet<String> = facts.iter().map(|one| one.id.clone()).collect();
+    pub fn instances_are(&mut self, facts: &[InstanceFacts], now: Timestamp) {
+        let present: BTreeSet<&str> = facts.iter().map(|one| one.id.as_str()).collect();
         for (id, known) in &mut self.instances {
             // What the cloud has forgotten is gone.
-            if !present.contains(id) {
+            if !present.contains(id.as_str()) {
                 known.state = InstanceState::Terminated;
             }
         }
         for one in facts {
-            let known = self.instances.entry(one.id.clone()).or_insert_with(|| InstanceTruth {
-                launched_at: now,
-                token: None,
-                uid: None,
-                ..InstanceTruth::of(&one)
-            });
-            known.update(&one, now);
+            match self.instances.get_mut(&one.id) {
+                Some(known) => known.update(one, now),
+                None => {
+                    let mut new = InstanceTruth { launched_at: now, ..InstanceTruth::of(one) };
+                    new.update(one, now);
+                    self.instances.insert(one.id.clone(), new);
+                }
+            }
         }
     }
 

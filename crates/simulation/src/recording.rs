@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    effects::{Effect, EffectFate, Interference, NoInterference},
+    effects::{Effect, EffectFate, Interference},
     faults::Level,
     script,
     swarm::Plan,
@@ -85,16 +85,21 @@ impl Recipe {
     /// Runs it. A script that cannot be read is a broken promise of its own.
     #[must_use]
     pub fn run(&self, keep_timeline: bool) -> RunReport {
-        let run_script = |path: &Path, by: Box<dyn Interference>| match script::load(path) {
-            Ok(script) => script::run_with(&script, by, keep_timeline),
-            Err(error) => RunReport::never_ran(format!("{error:#}")),
+        let loaded = |path: &Path| {
+            script::load(path).map_err(|error| RunReport::never_ran(format!("{error:#}")))
         };
         match self {
             Self::Seed { seed, level } => world::run(&Plan::draw(*seed, *level), keep_timeline),
-            Self::Script { path } => run_script(path, Box::new(NoInterference)),
+            Self::Script { path } => match loaded(path) {
+                Ok(script) => script::run(&script, keep_timeline),
+                Err(report) => report,
+            },
             Self::Disturbed { path, effect, fate } => {
                 let by = AtEffect { number: *effect, fate: fate.fate() };
-                run_script(path, Box::new(by))
+                match loaded(path) {
+                    Ok(script) => script::run_disturbed(&script, by, keep_timeline),
+                    Err(report) => report,
+                }
             }
         }
     }

@@ -27,7 +27,7 @@ use serde_saphyr::Spanned;
 pub use self::{cluster::Cluster, expectation::Expectation, step::Step};
 use crate::{
     effects::{Interference, NoInterference},
-    world::{self, RunReport},
+    world::{self, Extras, RunReport},
 };
 
 /// A script.
@@ -84,21 +84,34 @@ pub fn parse(text: &str, path: &str) -> Result<Script, ScriptError> {
 /// Plays a script to its end, or to the first promise that is broken.
 #[must_use]
 pub fn run(script: &Script, keep_timeline: bool) -> RunReport {
-    run_with(script, NoInterference, keep_timeline)
+    play(script, &script.world.extras(), NoInterference, keep_timeline)
 }
+
+/// How long everything must stay as it is after a single disturbance. The same script is played
+/// undisturbed as well, and rests for the usual time then.
+const BRIEF_REST_MINUTES: u64 = 3;
 
 /// Plays a script while somebody else interferes with the effects that the script itself lets pass,
 /// up to the very end: a script's own calm does not end that.
 #[must_use]
-pub fn run_with(
+pub fn run_disturbed(
     script: &Script,
     interference: impl Interference + 'static,
     keep_timeline: bool,
 ) -> RunReport {
+    let extras = Extras { rest_minutes: Some(BRIEF_REST_MINUTES), ..script.world.extras() };
+    play(script, &extras, interference, keep_timeline)
+}
+
+fn play(
+    script: &Script,
+    extras: &Extras,
+    interference: impl Interference + 'static,
+    keep_timeline: bool,
+) -> RunReport {
     let plan = script.world.plan();
-    let extras = script.world.extras();
     let beyond: Box<dyn Interference> = Box::new(interference);
-    world::run_script_with(&plan, &extras, keep_timeline, async |world| {
+    world::run_script_with(&plan, extras, keep_timeline, async |world| {
         stage::play(world, script, beyond).await;
     })
 }

@@ -15,6 +15,8 @@ pub struct Weather {
     pub disturbance: Option<Disturbance>,
     /// How many objects were deleted or marked so: the garbage collector's reason to look.
     pub deletions: u64,
+    /// How often a request for a certificate was made or changed: the signer's reason to look.
+    pub requests: u64,
     /// Faults that the cloud's model draws by itself: counted at each call while they are on.
     pub standing: Vec<FaultKind>,
     /// Instances whose kubelets are to ask anew for the certificate that they serve with.

@@ -40,7 +40,8 @@ const START: &str = "2026-01-05T09:00:00Z";
 /// How long everything may take to settle once nothing fails: longer than any pause and grace period,
 /// and than the largest jump of a clock.
 const SETTLING_MAX: Duration = Duration::from_secs(4 * 3600);
-/// How long it must then stay as it is.
+/// How long it must then stay as it is: longer than any period of the operator, so that each comes round
+/// once.
 const REST_MINUTES: u64 = 10;
 /// How often it may still stir.
 const RESTS_MAX: u32 = 4;
@@ -70,6 +71,8 @@ pub struct Extras {
     pub flags: Vec<String>,
     /// Instead of what the plan's faults make it impossible to see in time.
     pub allowance: Option<Allowance>,
+    /// How long everything must stay as it is in the end, instead of the usual.
+    pub rest_minutes: Option<u64>,
 }
 
 impl RunReport {
@@ -99,6 +102,7 @@ pub struct World {
     pub ids: WorldIds,
     outages: Arc<Mutex<Outages>>,
     start: Timestamp,
+    rest_minutes: u64,
 }
 
 /// Runs a plan to its quiet end.
@@ -171,7 +175,14 @@ impl World {
         let travel = Chance::stream(seed, "travel");
         let cloud = SimulatedCloud::new(&hub, model, travel, spawner, plan.cloud_latency_max);
         let scene = Scene { hub: Arc::clone(&hub), server, cloud };
-        let world = Self { scene, plan: plan.clone(), ids, outages: Arc::default(), start };
+        let world = Self {
+            scene,
+            plan: plan.clone(),
+            ids,
+            outages: Arc::default(),
+            start,
+            rest_minutes: extras.rest_minutes.unwrap_or(REST_MINUTES),
+        };
         world.install();
         world.disturb();
         spawner.spawn("cloud", world.scene.cloud.clone().keep_time());
@@ -349,8 +360,9 @@ impl World {
     pub async fn settle_and_rest(&self) {
         let hub = &self.scene.hub;
         let mut broken = Vec::new();
-        tokio::time::sleep(BOOT_MAX).await;
-        self.give_up_what_never_boots();
+        if !self.wait_until_settled(BOOT_MAX).await {
+            self.give_up_what_never_boots();
+        }
         for _ in 0..RESTS_MAX {
             if !self.wait_until_settled(SETTLING_MAX).await {
                 for (id, subject, words) in self.unsettled().into_iter().take(3) {
@@ -361,8 +373,9 @@ impl World {
             }
             tokio::time::sleep(Duration::from_secs(60)).await;
             let mark = QuietMark::now(&hub.judge());
-            tokio::time::sleep(Duration::from_secs(REST_MINUTES * 60)).await;
-            let stirred = mark.stirred(&hub.judge(), REST_MINUTES, self.plan.processes as u64);
+            let minutes = self.rest_minutes;
+            tokio::time::sleep(Duration::from_secs(minutes * 60)).await;
+            let stirred = mark.stirred(&hub.judge(), minutes, self.plan.processes as u64);
             broken = self.unsettled();
             broken.extend(stirred.into_iter().map(|(id, words)| (id, String::new(), words)));
             if broken.is_empty() {
@@ -401,7 +414,7 @@ impl World {
     }
 
     fn unsettled(&self) -> Vec<(&'static str, String, String)> {
-        let facts = self.scene.cloud.model().snapshot();
+        let facts = self.scene.cloud.facts();
         let hub = &self.scene.hub;
         invariants::unsettled(&self.scene.server, &facts, &hub.judge(), hub.clock.now())
     }
@@ -452,6 +465,9 @@ fn api_server(hub: &Arc<Hub>, seed: u64) -> ApiServer {
         observed.judge().committed(commit);
         observed.publish_violations();
         let plural = commit.kind.kind.plural;
+        if plural == "certificatesigningrequests" {
+            observed.weather().requests += 1;
+        }
         let is_telling = match plural {
             "nodes" | "pods" | "certificatesigningrequests" => true,
             "machines" | "machinesets" => commit.subresource != Subresource::Status,

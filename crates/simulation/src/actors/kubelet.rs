@@ -108,7 +108,9 @@ impl Kubelets {
             self.guests.insert(facts.id.clone(), Guest::new(facts));
         }
         let guest = self.guests.get_mut(&facts.id)?;
-        guest.facts = facts.clone();
+        if guest.facts != *facts {
+            guest.facts = facts.clone();
+        }
         if facts.state == InstanceState::Terminated {
             guest.gone_since.get_or_insert(now);
         }
@@ -266,7 +268,7 @@ impl Guest {
     fn wait_for_name(&self, scene: &Scene, other: &ObjectRef, now: Timestamp) {
         let since = self.facts.booted_at.unwrap_or(now);
         let owner = text(other.value(), "/spec/providerID");
-        let facts = scene.cloud.model().snapshot();
+        let facts = scene.cloud.facts();
         let is_live = facts.iter().any(|one| {
             one.state != InstanceState::Terminated && owner.ends_with(&format!("/{}", one.id))
         });
@@ -279,16 +281,15 @@ impl Guest {
 impl Actor for Kubelets {
     fn step(&mut self, scene: &Scene, now: Timestamp) -> Option<Timestamp> {
         let mut next = None;
-        let mut snapshot = scene.cloud.model().snapshot();
+        let facts = scene.cloud.facts();
         // What the cloud has forgotten is gone all the same.
         let forgotten: Vec<InstanceFacts> = self
             .guests
             .values()
-            .filter(|guest| snapshot.iter().all(|facts| facts.id != guest.facts.id))
+            .filter(|guest| facts.iter().all(|facts| facts.id != guest.facts.id))
             .map(|guest| InstanceFacts { state: InstanceState::Terminated, ..guest.facts.clone() })
             .collect();
-        snapshot.extend(forgotten);
-        for facts in &snapshot {
+        for facts in facts.iter().chain(&forgotten) {
             if let Some(at) = self.follow(scene, facts, now) {
                 earliest(&mut next, at);
             }

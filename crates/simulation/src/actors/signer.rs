@@ -26,17 +26,25 @@ pub struct Signer {
     approves_all: bool,
     /// Requests that were signed, by uid.
     signed: BTreeSet<String>,
+    /// What it has seen, and when it wants to look whatever happens.
+    seen: u64,
+    next: Option<Timestamp>,
 }
 
 impl Signer {
     #[must_use]
     pub const fn new(approves_all: bool) -> Self {
-        Self { approves_all, signed: BTreeSet::new() }
+        Self { approves_all, signed: BTreeSet::new(), seen: 0, next: None }
     }
 }
 
 impl Actor for Signer {
     fn step(&mut self, scene: &Scene, now: Timestamp) -> Option<Timestamp> {
+        let requests = scene.hub.weather().requests;
+        if requests == self.seen && self.next.is_none_or(|next| now < next) {
+            return self.next;
+        }
+        self.seen = requests;
         let mut next = None;
         for request in scene.objects(REQUESTS.0, REQUESTS.1) {
             let is_approved = condition_of(request.value(), "Approved").is_some();
@@ -58,6 +66,7 @@ impl Actor for Signer {
                 sign(scene, &request);
             }
         }
+        self.next = next;
         next
     }
 }

@@ -18,7 +18,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub use garbage::Collected;
 use super::{
     built_in,
     failure::Failure,
-    kinds::{Fields, KINDS, KindRef},
+    kinds::{Fields, KINDS, Kind, KindRef},
     object::{Object, ObjectRef, key_of, set_revision},
     request::{ApiRequest, Subresource, Verb},
     schema::Schema,
@@ -136,8 +136,17 @@ struct Collection {
     history: VecDeque<CommitRef>,
     /// The newest commit to this kind that is forgotten.
     forgotten: u64,
-    schema: Option<Schema>,
+    schema: Option<&'static Schema>,
 }
+
+/// The schemas of all kinds, read once: a swarm makes a store for every seed.
+static SCHEMAS: LazyLock<Vec<Option<Schema>>> = LazyLock::new(|| {
+    let schema = |kind: &Kind| match kind.fields {
+        Fields::Custom(definition) => Schema::of_definition(definition),
+        Fields::BuiltIn | Fields::CustomUnchecked => None,
+    };
+    KINDS.iter().map(schema).collect()
+});
 
 /// Who does what, and when: what a commit records besides the change.
 struct Turn<'a> {
@@ -151,15 +160,9 @@ impl Store {
     /// An empty cluster with the namespaces that every cluster has.
     #[must_use]
     pub fn new(history_revisions: u64, chance: Chance) -> Self {
-        let collections = KINDS
+        let collections = SCHEMAS
             .iter()
-            .map(|kind| {
-                let schema = match kind.fields {
-                    Fields::Custom(definition) => Schema::of_definition(definition),
-                    Fields::BuiltIn | Fields::CustomUnchecked => None,
-                };
-                Collection { schema, ..Collection::default() }
-            })
+            .map(|schema| Collection { schema: schema.as_ref(), ..Collection::default() })
             .collect();
         Self {
             collections,

@@ -151,7 +151,7 @@ impl Judge {
     }
 
     /// When a call has had its effect, or was refused.
-    pub fn called(&mut self, call: &CloudCall, outcome: &Outcome, after: Vec<InstanceFacts>) {
+    pub fn called(&mut self, call: &CloudCall, outcome: &Outcome, after: &[InstanceFacts]) {
         let now = call.time;
         let is_new = |facts: &InstanceFacts, judge: &Self| !judge.instances.contains_key(&facts.id);
         let launched: Vec<String> = after

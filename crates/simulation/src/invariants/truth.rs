@@ -206,7 +206,10 @@ impl InstanceTruth {
     }
 
     pub fn update(&mut self, facts: &InstanceFacts, now: Timestamp) {
-        self.uid = facts.tags.get(tag::MACHINE_UID).cloned().or_else(|| self.uid.take());
+        let owner = facts.tags.get(tag::MACHINE_UID);
+        if owner.is_some() && owner != self.uid.as_ref() {
+            self.uid = owner.cloned();
+        }
         self.state = facts.state;
         match facts.state {
             InstanceState::Running => self.down_since = None,

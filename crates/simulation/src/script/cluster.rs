@@ -197,7 +197,7 @@ impl Cluster {
             orphan_age: self.orphan_age.map(|age| age.0),
             ..Allowance::default()
         };
-        Extras { flags: self.flags.clone(), allowance: Some(allowance) }
+        Extras { flags: self.flags.clone(), allowance: Some(allowance), rest_minutes: None }
     }
 
     /// What is there from the beginning, by kind.

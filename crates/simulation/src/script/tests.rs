@@ -69,6 +69,22 @@ steps:
   - settle
   - expect: [{starts: {count: 4}}, {launches: {count: 1}}]
 ";
-    let report = run_with(&parse(text, "end").expect("right"), CrashAtEach::default(), false);
+    let report = run_disturbed(&parse(text, "end").expect("right"), CrashAtEach::default(), false);
     assert_eq!(report.violation, None);
+}
+
+/// So many of the catalogue's bugs must be kept away at least.
+const REGRESSIONS_MIN: usize = 40;
+
+/// They are played by `machinist-sim check`.
+#[test]
+fn every_regression_can_be_read_and_says_which_bug_it_keeps_away() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/regressions");
+    let paths = crate::exhaustive::scripts_in(&folder).expect("a folder");
+    assert!(paths.len() >= REGRESSIONS_MIN, "only {} regressions", paths.len());
+    for path in paths {
+        let script = load(&path).unwrap_or_else(|error| panic!("{error}"));
+        let is_told = |text: &str| !text.trim().is_empty();
+        assert!(is_told(&script.reference) && is_told(&script.why), "{}", path.display());
+    }
 }

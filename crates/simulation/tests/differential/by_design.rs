@@ -12,7 +12,12 @@ struct Field {
     why: &'static str,
 }
 
-const FIELDS: [Field; 0] = [];
+const FIELDS: [Field; 4] = [asker("username"), asker("groups"), asker("uid"), asker("extra")];
+
+const fn asker(field: &'static str) -> Field {
+    let why = "each server knows its client by another name";
+    Field { kind: "CertificateSigningRequest", pointer: ("/spec", field), why }
+}
 
 /// Refusals whose words are not compared; code, reason, details and the fields of the causes are.
 struct Words {

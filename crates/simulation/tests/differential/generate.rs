@@ -1,12 +1,13 @@
 //! Which requests are sent? Those that clients of the operator's kind send, and their mistakes.
 
+use machinist_simulation::certificates::{self, Asked, Purpose};
 use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::step::{
-    BUDGET, Body, CONFIG_MAP, EVENT, JSON_PATCH, LEASE, MACHINE, MACHINE_SET, MERGE, NEW_EVENT,
-    NODE, PARTS, POD, Part, SECRET, Step,
+    BUDGET, Body, CONFIG_MAP, EVENT, HEALTH_CHECK, JSON_PATCH, LEASE, MACHINE, MACHINE_SET, MERGE,
+    NEW_EVENT, NODE, PARTS, POD, Part, SECRET, SIGNING_REQUEST, Step,
 };
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -31,6 +32,13 @@ pub fn create_body(part: Part, name: &str, labelled: bool) -> Value {
         json!({ "spec": { "providerSpec": { "value": { "instanceType": "m5.large", "n": 1 } } } })
     } else if part == MACHINE_SET {
         json!({ "spec": { "selector": { "matchLabels": { "set": name } } } })
+    } else if part == HEALTH_CHECK {
+        json!({ "spec": {
+            "selector": { "matchLabels": { "set": name } },
+            "unhealthyConditions": [{ "type": "Ready", "status": "False", "timeout": "300s" }],
+        } })
+    } else if part == SIGNING_REQUEST {
+        signing_request(name)
     } else if part == POD {
         json!({ "spec": {
             "nodeName": "a",
@@ -50,6 +58,13 @@ pub fn create_body(part: Part, name: &str, labelled: bool) -> Value {
     };
     json_patch::merge(&mut body, &rest);
     body
+}
+
+/// Nobody signs for this signer, and its names are the server's own business.
+fn signing_request(name: &str) -> Value {
+    let mut object = certificates::object(json!({}), Purpose::Client, &Asked::client(name));
+    object["spec"]["signerName"] = json!("example.test/signer");
+    json!({ "spec": object["spec"] })
 }
 
 impl Generator {
@@ -152,6 +167,15 @@ impl Generator {
                 json!({ "spec": { "providerID": format!("aws:///a/i-{number}") } })
             }
             _ if part == MACHINE_SET => json!({ "spec": { "replicas": number } }),
+            _ if part == HEALTH_CHECK => {
+                let most = [json!(number), json!("40%"), Value::Null];
+                let startup = [json!("5m"), Value::Null];
+                json!({ "spec": {
+                    "maxUnhealthy": self.pick(&most), "nodeStartupTimeout": self.pick(&startup),
+                } })
+            }
+            // What is asked for stays as it is.
+            _ if part == SIGNING_REQUEST => json!({ "spec": { "usages": ["any"] } }),
             _ if part == POD => json!({ "spec": { "containers": [
                 { "name": "main", "image": format!("example.test/main:{number}") },
             ] } }),
@@ -181,6 +205,19 @@ impl Generator {
             } })
         } else if part == NODE {
             json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } })
+        } else if part == HEALTH_CHECK {
+            json!({ "status": {
+                "expectedMachines": number,
+                "currentHealthy": self.below(3),
+                "conditions": [{
+                    "type": "RemediationAllowed", "status": "True",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }],
+                "junk": 1,
+            } })
+        } else if part == SIGNING_REQUEST {
+            let type_ = *self.pick(&["Failed", "Odd", "Approved"]);
+            json!({ "status": { "conditions": [{ "type": type_, "status": "True" }] } })
         } else if part == MACHINE_SET {
             json!({ "status": { "replicas": number, "labelSelector": "a=b", "junk": 1 } })
         } else {
@@ -277,7 +314,8 @@ impl Generator {
     }
 
     fn status(&mut self, part: Part, name: &str) -> Vec<Step> {
-        if ![POD, BUDGET, NODE, MACHINE, MACHINE_SET].contains(&part) {
+        let kinds = [POD, BUDGET, NODE, MACHINE, MACHINE_SET, HEALTH_CHECK, SIGNING_REQUEST];
+        if !kinds.contains(&part) {
             return vec![self.merge_patch(part, name)];
         }
         let mut patch = self.status_change(part);
@@ -343,6 +381,9 @@ impl Generator {
         if part == POD || part == BUDGET {
             return self.eviction(name);
         }
+        if part == SIGNING_REQUEST {
+            return self.approval(name);
+        }
         if part == MACHINE_SET {
             // Never what is there already: the real server notes who set it, and that is a new version.
             self.scales += 1;
@@ -375,6 +416,30 @@ impl Generator {
                 .content(MERGE),
             Step::new("GET", EVENT, "?fieldSelector=involvedObject.name%3Da"),
         ]
+    }
+
+    fn approval(&mut self, name: &str) -> Vec<Step> {
+        let type_ = *self.pick(&["Approved", "Approved", "Denied", "Odd"]);
+        let status = *self.pick(&["True", "True", "True", "False", "Strange"]);
+        let condition = json!({ "type": type_, "status": status, "reason": "Tested" });
+        let patch = json!({ "status": { "conditions": [condition], "certificate": "AAAA" } });
+        let tail = format!("/{name}/approval");
+        let step = if self.chance(30) {
+            let mut step = Step::new("PUT", SIGNING_REQUEST, tail);
+            step.body = Body::Seen { name: name.to_owned(), edit: patch };
+            step
+        } else {
+            Step::new("PATCH", SIGNING_REQUEST, tail).json(patch).content(MERGE)
+        };
+        let mut steps = vec![step, Step::new("GET", SIGNING_REQUEST, format!("/{name}/approval"))];
+        let object = signing_request(name);
+        let request = object["spec"]["request"].as_str().unwrap_or_default();
+        if let Some(certificate) = certificates::issue(request).filter(|_| self.chance(50)) {
+            let patch = json!({ "status": { "certificate": &*certificate } });
+            let tail = format!("/{name}/status");
+            steps.push(Step::new("PATCH", SIGNING_REQUEST, tail).json(patch).content(MERGE));
+        }
+        steps
     }
 
     fn eviction(&mut self, name: &str) -> Vec<Step> {

@@ -14,6 +14,8 @@ use machinist_testbed::programs::{self, Progress};
 const MACHINES: &str = include_str!("../../../../deploy/crds/machine.openshift.io_machines.yaml");
 const MACHINE_SETS: &str =
     include_str!("../../../../deploy/crds/machine.openshift.io_machinesets.yaml");
+const HEALTH_CHECKS: &str =
+    include_str!("../../../../deploy/crds/machine.openshift.io_machinehealthchecks.yaml");
 
 /// A kube-apiserver and its etcd.
 pub struct Real {
@@ -40,7 +42,7 @@ impl Real {
             .access()
             .client_without_retry("differential", Some(ADMINISTRATORS))
             .await?;
-        for definitions in [MACHINES, MACHINE_SETS] {
+        for definitions in [MACHINES, MACHINE_SETS, HEALTH_CHECKS] {
             apply_crds(&client, definitions).await?;
         }
         Ok(Self { control_plane, client })

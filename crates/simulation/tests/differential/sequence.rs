@@ -12,7 +12,7 @@ use crate::compare::{Names, differences};
 use crate::generate::{Generator, create_body};
 use crate::real::Real;
 use crate::side::{Side, Watch};
-use crate::step::{NAMESPACE, NODE, PARTS, POD, Part, Step};
+use crate::step::{NAMESPACE, NODE, PARTS, POD, Part, SIGNING_REQUEST, Step};
 
 /// Requests in a sequence, its beginning and end apart.
 const STEPS: usize = 30;
@@ -112,7 +112,7 @@ impl Run {
             for step in generator.next_steps() {
                 self.step(&step).await;
                 if !self.differences.is_empty() {
-                    self.remove_nodes().await;
+                    self.remove_shared().await;
                     return self.outcome();
                 }
             }
@@ -120,7 +120,7 @@ impl Run {
         for watch in watches {
             self.compare_watch(watch).await;
         }
-        self.remove_nodes().await;
+        self.remove_shared().await;
         self.outcome()
     }
 
@@ -205,14 +205,16 @@ impl Run {
         }
     }
 
-    /// Nodes are not in the sequence's namespace; those left would be seen by the next.
-    async fn remove_nodes(&mut self) {
+    /// What is not in the sequence's namespace would be seen by the next.
+    async fn remove_shared(&mut self) {
         for side in [&mut self.real, &mut self.memory] {
-            for name in ["a", "b", "c", SENTINEL] {
-                let patch = json!({ "metadata": { "finalizers": null } });
-                let step = Step::new("PATCH", NODE, format!("/{name}"));
-                side.send(&step.json(patch).content(crate::step::MERGE)).await;
-                side.send(&Step::new("DELETE", NODE, format!("/{name}"))).await;
+            for part in [NODE, SIGNING_REQUEST] {
+                for name in ["a", "b", "c", "Wrong_Name", SENTINEL] {
+                    let patch = json!({ "metadata": { "finalizers": null } });
+                    let step = Step::new("PATCH", part, format!("/{name}"));
+                    side.send(&step.json(patch).content(crate::step::MERGE)).await;
+                    side.send(&Step::new("DELETE", part, format!("/{name}"))).await;
+                }
             }
         }
     }

@@ -27,6 +27,15 @@ const MACHINE_VERSION: &str = "machine.openshift.io/v1beta1";
 
 pub const MACHINE: Part = part(MACHINE_BASE, "machines", MACHINE_VERSION, "Machine");
 pub const MACHINE_SET: Part = part(MACHINE_BASE, "machinesets", MACHINE_VERSION, "MachineSet");
+pub const HEALTH_CHECK: Part =
+    part(MACHINE_BASE, "machinehealthchecks", MACHINE_VERSION, "MachineHealthCheck");
+pub const SIGNING_REQUEST: Part = Part {
+    base: "/apis/certificates.k8s.io/v1",
+    plural: "certificatesigningrequests",
+    api_version: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    namespaced: false,
+};
 pub const POD: Part = part("/api/v1", "pods", "v1", "Pod");
 pub const CONFIG_MAP: Part = part("/api/v1", "configmaps", "v1", "ConfigMap");
 pub const SECRET: Part = part("/api/v1", "secrets", "v1", "Secret");
@@ -47,11 +56,22 @@ pub const NAMESPACE: Part = Part {
 };
 
 /// The kinds that sequences are about. Each can be watched, and holds a sentinel at the end.
-pub const PARTS: [Part; 8] = [MACHINE, MACHINE_SET, POD, CONFIG_MAP, SECRET, LEASE, BUDGET, NODE];
+pub const PARTS: [Part; 10] = [
+    MACHINE,
+    MACHINE_SET,
+    HEALTH_CHECK,
+    SIGNING_REQUEST,
+    POD,
+    CONFIG_MAP,
+    SECRET,
+    LEASE,
+    BUDGET,
+    NODE,
+];
 
 impl Part {
     pub const fn is_custom(&self) -> bool {
-        matches!(self.kind.as_bytes(), b"Machine" | b"MachineSet")
+        matches!(self.kind.as_bytes(), b"Machine" | b"MachineSet" | b"MachineHealthCheck")
     }
 
     /// The path of the collection.

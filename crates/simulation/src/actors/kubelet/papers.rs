@@ -30,6 +30,8 @@ struct Paper {
     is_issued: bool,
     /// The newest that was issued, as `status.certificate` holds it.
     certificate: Option<Arc<str>>,
+    /// Whether somebody was told that it is there.
+    is_told: bool,
     /// The request that it waits for: its name, and since when.
     pending: Option<(String, Timestamp)>,
 }
@@ -39,7 +41,9 @@ impl Papers {
     /// for it, which it finds again by its name.
     pub fn has_client(&mut self, scene: &Scene, id: &str, node: &str, now: Timestamp) -> bool {
         if self.client.is_issued(scene) {
-            scene.hub.judge().holds_certificate(id, Purpose::Client);
+            if self.client.is_news() {
+                scene.hub.judge().holds_certificate(id, Purpose::Client);
+            }
             return true;
         }
         if self.client.pending.is_none() {
@@ -62,10 +66,14 @@ impl Papers {
             self.serving.is_issued = false;
         }
         if self.serving.is_issued(scene) {
-            scene.hub.judge().holds_certificate(&facts.id, Purpose::Serving);
-            if let Some(certificate) = &self.serving.certificate {
-                let served = Arc::clone(certificate);
-                scene.hub.weather().served.entry(node.to_owned()).or_insert(served);
+            if self.serving.is_news() {
+                scene.hub.judge().holds_certificate(&facts.id, Purpose::Serving);
+            }
+            let mut weather = scene.hub.weather();
+            if let Some(certificate) = &self.serving.certificate
+                && !weather.served.contains_key(node)
+            {
+                weather.served.insert(node.to_owned(), Arc::clone(certificate));
             }
             return None;
         }
@@ -116,6 +124,11 @@ impl Paper {
             }
         }
         self.is_issued
+    }
+
+    /// Whether nobody was told yet.
+    fn is_news(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_told, true)
     }
 
     fn ask(

@@ -51,7 +51,7 @@ impl Store {
         fields.insert("kind".to_owned(), Value::from(kind.kind.kind));
         fields.insert("apiVersion".to_owned(), Value::from(kind.kind.api_version()));
         read_metadata(&mut value).map_err(|why| unreadable(&why))?;
-        if let Some(schema) = self.collection(kind).and_then(|own| own.schema.as_ref()) {
+        if let Some(schema) = self.collection(kind).and_then(|own| own.schema) {
             schema.prune(&mut value);
             schema.fill(&mut value);
         }
@@ -69,7 +69,7 @@ impl Store {
         if let Some(old) = old {
             causes.extend(check_metadata_update(old, value));
         }
-        if let Some(schema) = self.collection(kind).and_then(|own| own.schema.as_ref()) {
+        if let Some(schema) = self.collection(kind).and_then(|own| own.schema) {
             causes.extend(schema.check(value));
         }
         if !kind.kind.is_custom() {
