@@ -37,6 +37,7 @@ mod mass_deletion;
 mod operator_itself;
 mod permissions;
 mod rbac;
+mod scraping;
 mod seen;
 mod spot;
 mod takeover;
