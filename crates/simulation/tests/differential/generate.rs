@@ -528,6 +528,8 @@ impl Generator {
             11 if part == MACHINE_SET => Step::new("PATCH", part, named)
                 .json(json!({ "spec": { "deletePolicy": "Never", "minReadySeconds": "many" } }))
                 .content(MERGE),
+            // Of a signing request the real server says it twice, in other words.
+            _ if part == SIGNING_REQUEST => Step::new("GET", part, "/absent"),
             _ => Step::new("PATCH", part, named)
                 .json(json!({ "metadata": { "finalizers": ["not valid!"] } }))
                 .content(MERGE),

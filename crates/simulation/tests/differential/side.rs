@@ -8,7 +8,7 @@ use http::Request;
 use kube::Client;
 use kube::client::Body as HttpBody;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::step::{Body, Part, Step};
 
@@ -182,8 +182,19 @@ impl Side {
             "{}?watch=true&timeoutSeconds=300&resourceVersion={version}{query}",
             part.collection(&self.namespace)
         );
-        let request = Request::get(&uri).body(Vec::new()).unwrap();
-        let reader = timeout(PATIENCE, self.client.request_stream(request)).await.unwrap().unwrap();
+        let open = async {
+            loop {
+                let request = Request::get(&uri).body(Vec::new()).unwrap();
+                match self.client.request_stream(request).await {
+                    // The store of a kind that was just defined is being made.
+                    Err(kube::Error::Api(status)) if status.code == 429 => {
+                        sleep(Duration::from_millis(100)).await;
+                    }
+                    other => return other.unwrap(),
+                }
+            }
+        };
+        let reader = timeout(PATIENCE, open).await.unwrap();
         Watch { lines: Box::pin(reader).lines().boxed() }
     }
 }
