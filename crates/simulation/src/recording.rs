@@ -85,20 +85,18 @@ impl Recipe {
     /// Runs it. A script that cannot be read is a broken promise of its own.
     #[must_use]
     pub fn run(&self, keep_timeline: bool) -> RunReport {
-        let loaded = |path: &Path| {
-            script::load(path).map_err(|error| RunReport::never_ran(format!("{error:#}")))
-        };
+        let never_ran = |error| RunReport::never_ran(format!("{error:#}"));
         match self {
             Self::Seed { seed, level } => world::run(&Plan::draw(*seed, *level), keep_timeline),
-            Self::Script { path } => match loaded(path) {
+            Self::Script { path } => match script::load(path) {
                 Ok(script) => script::run(&script, keep_timeline),
-                Err(report) => report,
+                Err(error) => never_ran(error),
             },
             Self::Disturbed { path, effect, fate } => {
                 let by = AtEffect { number: *effect, fate: fate.fate() };
-                match loaded(path) {
+                match script::load(path) {
                     Ok(script) => script::run_disturbed(&script, by, keep_timeline),
-                    Err(report) => report,
+                    Err(error) => never_ran(error),
                 }
             }
         }

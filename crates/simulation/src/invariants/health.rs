@@ -399,5 +399,6 @@ impl Judge {
 }
 
 fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.checked_add(by).unwrap_or(if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX })
+    let furthest = if by.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
+    at.checked_add(by).unwrap_or(furthest)
 }
