@@ -25,7 +25,7 @@ sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go
 	@scripts/setup.sh c rust
 	@scripts/with-environment.sh scripts/sim.sh $(ARGS)
 
-mutants: ## Put 20 known bugs into a scratch copy, one at a time, and see the simulator catch each
+mutants: ## Put known bugs into a scratch copy, one at a time, and see the simulator catch each
 	@scripts/setup.sh c rust
 	@scripts/with-environment.sh scripts/mutants.sh $(ARGS)
 
