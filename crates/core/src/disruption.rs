@@ -123,7 +123,13 @@ pub fn is_healthy(machine: &Machine, node: Option<&Node>) -> bool {
 }
 
 fn is_stopped_by_user(machine: &Machine) -> bool {
-    provider_status(machine).drift.is_some_and(|drift| drift.class == Class::StoppedByUser.as_str())
+    // Every machine of a pool is asked for every other: most need not be read for that.
+    let record = machine.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    let says_so = record.is_some_and(|raw| raw.as_json().contains(Class::StoppedByUser.as_str()));
+    says_so
+        && provider_status(machine)
+            .drift
+            .is_some_and(|drift| drift.class == Class::StoppedByUser.as_str())
 }
 
 #[cfg(test)]

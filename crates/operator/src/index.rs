@@ -11,7 +11,7 @@ use machinist_api::Machine;
 use machinist_core::{
     approval::{self, Reading},
     cloud::InstanceId,
-    machine::Identity,
+    machine::observed::bound_instance,
     node,
 };
 
@@ -66,7 +66,7 @@ pub fn uid_of_machine(machine: &Machine) -> Vec<String> {
 }
 
 pub fn instance_of_machine(machine: &Machine) -> Vec<String> {
-    Identity::of(machine).instance_id.map(|id| id.0).into_iter().collect()
+    bound_instance(machine).map(|id| id.0).into_iter().collect()
 }
 
 pub fn node_of_machine(machine: &Machine) -> Vec<String> {

@@ -204,10 +204,10 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
 }
 
 fn condition_changes(before: Option<&Value>, after: Option<&Value>) -> Vec<String> {
-    let conditions = |value: Option<&Value>| {
+    fn conditions(value: Option<&Value>) -> &[Value] {
         let list = value.and_then(|value| value_at(value, "/status/conditions"));
-        list.and_then(Value::as_array).cloned().unwrap_or_default()
-    };
+        list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
     let old = conditions(before);
     conditions(after)
         .iter()

@@ -100,9 +100,6 @@ pub struct Identity {
 impl Identity {
     pub fn of(machine: &Machine) -> Self {
         let provider_status = provider_status(machine);
-        let stored = provider_status.instance_id.filter(|id| !id.is_empty()).map(InstanceId);
-        let from_provider_id =
-            machine.spec.provider_id.as_deref().and_then(InstanceId::from_provider_id);
         let uid = machine.metadata.uid.clone().unwrap_or_default();
         let tokens = provider_status.launch.map_or_else(Vec::new, |intent| {
             (1..=intent.attempt).map(|attempt| client_token(&uid, attempt)).collect()
@@ -110,7 +107,7 @@ impl Identity {
         Self {
             machine_uid: uid,
             cluster_id: cluster_id(machine).map(str::to_owned),
-            instance_id: stored.or(from_provider_id),
+            instance_id: instance_of(machine, provider_status.instance_id),
             client_tokens: tokens,
         }
     }
@@ -120,6 +117,22 @@ impl Identity {
 /// repeated call, by us or by another leader, cannot double anything (Rule 5).
 pub fn client_token(machine_uid: &str, attempt: u32) -> String {
     format!("{machine_uid}-{attempt}")
+}
+
+/// The one instance of a Machine, once known: as in `Identity`, without reading the rest of the record.
+pub fn bound_instance(machine: &Machine) -> Option<InstanceId> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct OnlyInstance {
+        instance_id: Option<String>,
+    }
+    let raw = machine.status.as_ref().and_then(|status| status.provider_status.as_ref());
+    instance_of(machine, raw.and_then(|raw| raw.parse::<OnlyInstance>().ok()?.instance_id))
+}
+
+fn instance_of(machine: &Machine, stored: Option<String>) -> Option<InstanceId> {
+    let stored = stored.filter(|id| !id.is_empty()).map(InstanceId);
+    stored.or_else(|| machine.spec.provider_id.as_deref().and_then(InstanceId::from_provider_id))
 }
 
 /// The stored provider status. One that cannot be read is empty here; `validate_record` keeps

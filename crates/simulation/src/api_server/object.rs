@@ -81,10 +81,21 @@ impl Object {
 /// tenth of a run's time.
 #[must_use]
 pub fn value_at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('/').skip(1).try_fold(value, |value, name| match value {
-        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-        _ => value.get(name),
-    })
+    let mut value = value;
+    let mut rest = path.strip_prefix('/')?;
+    loop {
+        let end = rest.bytes().position(|byte| byte == b'/');
+        let name = end.map_or(rest, |end| rest.get(..end).unwrap_or_default());
+        value = match value {
+            Value::Object(fields) => fields.get(name)?,
+            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+        match end {
+            Some(end) => rest = rest.get(end + 1..).unwrap_or_default(),
+            None => return Some(value),
+        }
+    }
 }
 
 /// The text at a path, or nothing.

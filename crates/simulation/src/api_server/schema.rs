@@ -140,10 +140,25 @@ impl Schema {
         }
     }
 
-    /// What is wrong with the object.
-    pub(super) fn check(&self, value: &Value) -> Vec<Cause> {
+    /// What is wrong with the object. What is as it was before is right.
+    pub(super) fn check(&self, old: Option<&Value>, value: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
-        self.check_at("", value, &mut causes);
+        let parts = ["spec", "status"];
+        let is_kept = |name: &&str| old.is_some_and(|old| old.get(*name) == value.get(*name));
+        let changed = parts.into_iter().filter(|name| !is_kept(name)).collect::<Vec<_>>();
+        if changed.len() == parts.len() {
+            self.check_at("", value, &mut causes);
+            return causes;
+        }
+        for name in changed {
+            match (self.properties.get(name), value.get(name)) {
+                (Some(schema), Some(part)) => schema.check_at(name, part, &mut causes),
+                (_, None) if self.required.iter().any(|required| required == name) => {
+                    causes.push(Cause::required(name, ""));
+                }
+                _ => {}
+            }
+        }
         causes
     }
 
@@ -342,8 +357,11 @@ mod tests {
             ),
         ];
         for (object, expected) in table {
-            let fields: Vec<String> =
-                schema("machines").check(&object).into_iter().map(|cause| cause.field).collect();
+            let fields: Vec<String> = schema("machines")
+                .check(None, &object)
+                .into_iter()
+                .map(|cause| cause.field)
+                .collect();
             assert_eq!(fields, expected, "{object}");
         }
     }

@@ -269,11 +269,8 @@ impl Judge {
     /// the severity and the message as part of that.
     pub(super) fn check_transition_times(&mut self, commit: &Commit, subject: &str) {
         let (Some(before), Some(after)) = (&commit.before, &commit.after) else { return };
-        let list = |object: &Object| {
-            let conditions = value_at(object.value(), "/status/conditions");
-            conditions.and_then(Value::as_array).cloned().unwrap_or_default()
-        };
-        for new in list(after) {
+        let list = value_at(after.value(), "/status/conditions").and_then(Value::as_array);
+        for new in list.into_iter().flatten() {
             let type_ = new.get("type").and_then(Value::as_str).unwrap_or_default();
             let Some(old) = condition(before.value(), type_) else { continue };
             let same = |field: &str| old.get(field) == new.get(field);

@@ -253,12 +253,11 @@ fn spec_differs(kind: KindRef, old: &Value, new: &Value) -> bool {
     if !kind.kind.is_custom() {
         return old.get("spec") != new.get("spec");
     }
-    let rest = |value: &Value| {
-        let mut rest = value.clone();
-        as_object(&mut rest).remove("metadata");
-        rest
+    let rest = |value: &Value, other: &Value| {
+        let fields = value.as_object().into_iter().flatten();
+        fields.filter(|(name, _)| *name != "metadata").any(|(name, it)| other.get(name) != Some(it))
     };
-    rest(old) != rest(new)
+    rest(old, new) || rest(new, old)
 }
 
 /// Whether the last finalizer of an object that is to go was removed.

@@ -70,7 +70,7 @@ impl Store {
             causes.extend(check_metadata_update(old, value));
         }
         if let Some(schema) = self.collection(kind).and_then(|own| own.schema) {
-            causes.extend(schema.check(value));
+            causes.extend(schema.check(old, value));
         }
         if !kind.kind.is_custom() {
             causes.extend(check_domains(kind, value));
