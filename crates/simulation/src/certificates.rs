@@ -68,6 +68,12 @@ pub fn user_of(node: &str) -> String {
     format!("{NODE_USER_PREFIX}{node}")
 }
 
+/// What the kubelet of an instance calls its request for a first certificate.
+#[must_use]
+pub fn client_request_of(instance: &str) -> String {
+    format!("node-csr-{instance}")
+}
+
 /// What the certificate is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {

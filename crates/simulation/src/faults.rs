@@ -88,7 +88,7 @@ faults! {
     F02 0.10 Each "error, not applied",
     F03 0.05 Each "applied, answer lost",
     F04 0.02 Minute "429 with Retry-After for a while",
-    F05 0.02 Minute "403 for one verb of one kind for a while",
+    F05 0.05 Minute "403 for one verb of one kind for a while",
     F06 0.03 Minute "API server unreachable",
     F07 0.05 Each "stale list",
     F08 0.10 Each "watch lags",

@@ -78,9 +78,14 @@ impl Strangers {
             .filter(|machine| !machine.is_being_deleted() && fits(scene, stranger, machine))
             .collect();
         let aim = chance.pick(&fitting).copied();
+        // A name that is used again is the own of both.
+        let differs = |one: &ObjectRef, aim: &ObjectRef, type_: &str| {
+            !internal(one, type_).is_empty() && internal(one, type_) != internal(aim, type_)
+        };
         let other = machines.iter().find(|one| {
-            aim.is_some_and(|aim| aim.uid() != one.uid())
-                && !internal(one, "InternalDNS").is_empty()
+            aim.is_some_and(|aim| {
+                differs(one, aim, "InternalDNS") && differs(one, aim, "InternalIP")
+            })
         });
         let asked = match (stranger, aim) {
             (Stranger::Unknown, _) => {

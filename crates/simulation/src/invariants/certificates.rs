@@ -28,6 +28,9 @@ pub(super) struct CertificateTruth {
     forbidden: BTreeSet<String>,
     /// The requests for a first certificate that were approved for a Machine, by its uid.
     clients: BTreeMap<String, BTreeSet<String>>,
+    /// Machines whose one certificate went to an earlier bearer of their name, by uid. No rule of ours
+    /// can tell them apart; a health check's startup timeout replaces the machine (L5).
+    taken: BTreeSet<String>,
     /// What Nodes were allowed to serve with, by the Node's name.
     served: BTreeMap<String, Vec<Asked>>,
     /// What each instance holds.
@@ -51,6 +54,12 @@ impl Judge {
         [Purpose::Client, Purpose::Serving]
             .into_iter()
             .all(|purpose| self.certificates.held.contains(&(instance.to_owned(), purpose)))
+    }
+
+    /// Whether the only certificate of a Machine is an earlier bearer's of its name.
+    #[must_use]
+    pub fn certificate_is_taken(&self, machine: &str) -> bool {
+        self.certificates.taken.contains(machine)
     }
 
     /// Whether a first certificate was approved for the Machine of this uid.
@@ -133,6 +142,12 @@ impl Judge {
             return Err(format!("Node {node} exists"));
         }
         self.check_window(request, machine)?;
+        let mut instances = self.instances.values();
+        let asking =
+            instances.find(|one| certificates::client_request_of(&one.id) == request.name());
+        if asking.is_none_or(|one| one.uid.as_ref() != Some(&machine.uid)) {
+            self.certificates.taken.insert(machine.uid.clone());
+        }
         let approved = self.certificates.clients.entry(machine.uid.clone()).or_default();
         approved.insert(request.uid().to_owned());
         if approved.len() > 1 {

@@ -170,14 +170,9 @@ impl CheckTruth {
         pool: &PoolTruth<'_>,
         at: Timestamp,
     ) -> Result<(), String> {
-        let is_starting =
-            |one: &&Member| matches!(one.state, State::Starting { until } if at <= until);
-        let counted = members.len() - members.iter().filter(is_starting).count();
-        let healthy = members.iter().filter(|one| one.state == State::Healthy).count();
-        let (unhealthy, most) = (counted - healthy, self.max.of(counted));
-        if unhealthy > most {
-            return Err(format!("{unhealthy} of {counted} are unhealthy, and {most} may be"));
-        }
+        // What is stored has whole seconds: whether time is up in this one is open.
+        self.allows_share(members, at)
+            .or_else(|words| self.allows_share(members, later(at, -ROUNDING)).map_err(|_| words))?;
         if self.max != MaxUnhealthy::Unsaid {
             return Ok(());
         }
@@ -192,6 +187,18 @@ impl CheckTruth {
             return Ok(());
         }
         Err(format!("only {working} of {most} machines of its pool work"))
+    }
+
+    fn allows_share(&self, members: &[Member], at: Timestamp) -> Result<(), String> {
+        let is_starting =
+            |one: &&Member| matches!(one.state, State::Starting { until } if at <= until);
+        let counted = members.len() - members.iter().filter(is_starting).count();
+        let healthy = members.iter().filter(|one| one.state == State::Healthy).count();
+        let (unhealthy, most) = (counted - healthy, self.max.of(counted));
+        if unhealthy > most {
+            return Err(format!("{unhealthy} of {counted} are unhealthy, and {most} may be"));
+        }
+        Ok(())
     }
 }
 
@@ -276,7 +283,9 @@ impl Judge {
         }
         let Some(name) = &machine.node else {
             let Some(startup) = check.startup else { return State::Out };
+            // A launch that nobody has recorded yet is known to none.
             let launched = self.live_instances_of(&machine.uid).map(|one| one.launched_at).min();
+            let launched = launched.filter(|_| machine.instance.is_some());
             let since = launched.unwrap_or(machine.created).max(machine.created);
             return State::Starting { until: later(since, startup) };
         };

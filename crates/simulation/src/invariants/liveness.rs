@@ -39,6 +39,9 @@ pub fn unsettled(
             }
             continue;
         }
+        if judge.certificate_is_taken(machine.metadata.uid.as_deref().unwrap_or_default()) {
+            continue;
+        }
         match settled_machine(machine, &nodes, &by_id) {
             Err(words) => open.push(("L1", name, words)),
             Ok(Some(instance)) if !judge.has_certificates(&instance) => {

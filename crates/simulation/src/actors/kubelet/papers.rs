@@ -47,7 +47,7 @@ impl Papers {
             return true;
         }
         if self.client.pending.is_none() {
-            let metadata = json!({ "name": format!("node-csr-{id}") });
+            let metadata = json!({ "name": certificates::client_request_of(id) });
             let asked = Asked::client(node);
             self.client.ask(scene, (BOOTSTRAPPER, metadata), Purpose::Client, &asked, now);
         }
