@@ -184,6 +184,13 @@ impl ApiServer {
         lock(&self.shared.observers).clear();
     }
 
+    /// How many hold the server, whenever it is asked.
+    #[cfg(test)]
+    pub(crate) fn holders(&self) -> impl Fn() -> usize + use<> {
+        let shared = Arc::downgrade(&self.shared);
+        move || shared.strong_count()
+    }
+
     /// Carries out a request at once, past all faults.
     ///
     /// # Errors

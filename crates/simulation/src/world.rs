@@ -479,3 +479,27 @@ fn api_server(hub: &Arc<Hub>, seed: u64) -> ApiServer {
     });
     server
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Weak;
+
+    use super::*;
+    use crate::faults::Level;
+
+    /// A swarm runs worlds without end.
+    #[test]
+    fn nothing_of_a_world_is_left_when_it_has_ended() {
+        let plan = Plan::draw(7, Level::Calm);
+        let mut hub = Weak::new();
+        let mut server = None;
+        let report = run_script(&plan, false, async |world: &World| {
+            hub = Arc::downgrade(&world.scene.hub);
+            server = Some(world.scene.server.holders());
+            world.run_to_the_end().await;
+        });
+        assert!(report.violation.is_none(), "{}", report.timeline);
+        let left = (hub.strong_count(), server.map(|count| count()));
+        assert_eq!(left, (0, Some(0)), "holders of the hub and of the API server");
+    }
+}

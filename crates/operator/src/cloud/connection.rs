@@ -31,7 +31,7 @@ use super::{
     connect::{Connect, ConnectRequest, Credentials},
     pace::Pace,
     permissions::MissingPermissions,
-    view::CloudView,
+    view::{CloudView, WeakView},
 };
 use crate::{engine::env::Env, openshift::OpenShift};
 
@@ -77,8 +77,8 @@ pub struct Connection {
     current: Mutex<Current>,
     /// Lets one renewal happen at a time.
     renewing: tokio::sync::Mutex<()>,
-    /// The views that look through this connection.
-    views: Mutex<Vec<CloudView>>,
+    /// The views that look through this connection, and hold it.
+    views: Mutex<Vec<WeakView>>,
 }
 
 struct Current {
@@ -126,11 +126,12 @@ impl Connection {
     }
 
     pub(super) fn add_view(&self, view: &CloudView) {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner).push(view.clone());
+        self.views.lock().unwrap_or_else(PoisonError::into_inner).push(view.downgrade());
     }
 
     pub(super) fn views(&self) -> Vec<CloudView> {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        views.iter().filter_map(WeakView::upgrade).collect()
     }
 
     /// The queue of notices, where there is one for this region.

@@ -7,7 +7,7 @@ mod listing;
 mod looks;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak},
     time::Duration,
 };
 
@@ -58,6 +58,17 @@ pub struct CloudView {
     shared: Arc<Shared>,
 }
 
+/// A view, for whoever the view itself holds.
+pub struct WeakView {
+    shared: Weak<Shared>,
+}
+
+impl WeakView {
+    pub fn upgrade(&self) -> Option<CloudView> {
+        self.shared.upgrade().map(|shared| CloudView { shared })
+    }
+}
+
 struct Shared {
     cluster_id: String,
     provider: Arc<dyn Provider>,
@@ -104,6 +115,10 @@ impl CloudView {
                 listener,
             }),
         }
+    }
+
+    pub fn downgrade(&self) -> WeakView {
+        WeakView { shared: Arc::downgrade(&self.shared) }
     }
 
     /// The picture as it is now.
