@@ -173,7 +173,6 @@ fn flags(kubeconfig: PathBuf, scenario: &Scenario, args: &BenchArgs) -> Vec<Stri
     let mut flags = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--namespace={MACHINE_NAMESPACE}"),
-        "--webhook-address=127.0.0.1:0".to_owned(),
     ];
     flags.extend(scenario.operator_flags());
     flags.extend(args.operator_flag.iter().cloned());
