@@ -31,6 +31,10 @@ use crate::{
 /// The path of all Machines in the namespace of the tests.
 pub(crate) const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces/ns/machines";
 
+/// The path of all MachineSets in the namespace of the tests.
+pub(crate) const MACHINE_SETS: &str =
+    "/apis/machine.openshift.io/v1beta1/namespaces/ns/machinesets";
+
 /// The path of all Secrets in the namespace of the tests.
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/ns/secrets";
 

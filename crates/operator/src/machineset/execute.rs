@@ -40,6 +40,7 @@ pub async fn execute(
     let (deletions, ownership): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|action| matches!(action, Action::Delete { .. }));
     if !creations.is_empty() {
+        confirm_wanted(context, set).await?;
         reveal_unseen(context, set).await?;
     }
     let ((mut failures, is_postponed), deletion_failures, ownership_failures) = futures::join!(
@@ -63,6 +64,31 @@ pub async fn execute(
         }
         None => Ok(()),
     }
+}
+
+/// Asks the API server for the pool itself before any Machine is made. A view that is late shows a
+/// pool as wanted, or as large, that is neither any more, and each Machine costs an instance. What is
+/// news is taken in, and the pass is decided again.
+async fn confirm_wanted(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
+    let key = ObjectKey::of(set);
+    let uid = set.metadata.uid.as_deref().unwrap_or_default();
+    let api = Api::<MachineSet>::namespaced(context.client.clone(), &key.namespace);
+    let stored =
+        api.get_opt(&key.name).await.with_context(|| format!("failed to look at set {key}"))?;
+    let is_as_seen = stored.as_ref().is_some_and(|stored| {
+        stored.metadata.uid == set.metadata.uid
+            && stored.metadata.generation == set.metadata.generation
+            && stored.metadata.deletion_timestamp == set.metadata.deletion_timestamp
+    });
+    if is_as_seen {
+        return Ok(());
+    }
+    tracing::warn!(set = %key, "the watch does not show how the set is now");
+    match stored {
+        Some(stored) => context.stores.machine_sets.apply_written(stored),
+        None => context.stores.machine_sets.forget_written(&key, uid),
+    }
+    Err(WriteError::Conflict { what: format!("set {key}") }.into())
 }
 
 /// Asks the API server for the pool's Machines before any is made. A watch that lost an event shows

@@ -6,17 +6,22 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     engine::testing::Fault,
-    testing::{MACHINES, World, machine, pool, read},
+    testing::{MACHINE_SETS, MACHINES, World, machine, pool, read},
 };
 
 fn world(replicas: i32, machines: &[Value]) -> World {
     let world = World::new();
-    world.context.stores.machine_sets.apply_written(read(pool(replicas)));
+    put_pool(&world, pool(replicas));
     for machine in machines {
         world.server.put(MACHINES, machine.clone());
         world.context.stores.machines.apply_written(read(machine.clone()));
     }
     world
+}
+
+fn put_pool(world: &World, pool: Value) {
+    world.server.put(MACHINE_SETS, pool.clone());
+    world.context.stores.machine_sets.apply_written(read(pool));
 }
 
 async fn pass(world: &World, memory: &Memory) -> Outcome {
@@ -43,6 +48,29 @@ async fn a_release_that_is_refused_does_not_stop_scaling() {
     assert!(matches!(pass(&world, &memory).await, Outcome::Failed(_)));
     assert_eq!(world.requests("POST"), [MACHINES; 3]);
     assert_eq!(error_reason(&memory), Some("UpdateError"));
+}
+
+/// The watch shows the pool as it was; the API server knows better, and is asked.
+#[tokio::test(start_paused = true)]
+async fn no_machine_is_made_for_a_pool_that_a_late_view_shows() {
+    let deleted = json!({
+        "generation": 2, "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["foreground"],
+    });
+    for change in [deleted, json!({ "uid": "of-another" }), Value::Null] {
+        let (world, memory) = (world(3, &[]), Memory::default());
+        let mut stored = pool(3);
+        match change.as_object() {
+            Some(change) => {
+                stored["metadata"]["resourceVersion"] = json!("20");
+                stored["metadata"].as_object_mut().unwrap().extend(change.clone());
+                world.server.put(MACHINE_SETS, stored);
+            }
+            None => world.server.delete(MACHINE_SETS, "pool"),
+        }
+        pass(&world, &memory).await;
+        assert_eq!(world.requests("POST"), [""; 0], "{change}");
+        assert_eq!(error_reason(&memory), None);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +176,7 @@ async fn a_hundred_thousand_machines_are_refused_on_the_set_and_nothing_goes() {
 #[tokio::test(start_paused = true)]
 async fn two_pools_side_by_side_never_pass_the_ceiling_of_all() {
     let world = world(40, &[]);
-    world.context.stores.machine_sets.apply_written(read(other_pool(40)));
+    put_pool(&world, other_pool(40));
     let memory = Memory::new(Ceilings { of_one_set: 100, of_all: 50 });
     for _ in 0..5 {
         let keys = ["pool", "other"].map(|name| ObjectKey::new("ns", name));

@@ -170,17 +170,22 @@ fn unsettled_set(
 ) -> Vec<(&'static str, String, String)> {
     let name = set.metadata.name.clone().unwrap_or_default();
     let mut open = Vec::new();
+    let is_own = |machine: &&Machine| {
+        let owners = machine.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+    };
     if set.metadata.deletion_timestamp.is_some() {
-        open.push(("L2", String::new(), format!("pool {name} is being deleted")));
+        // It waits for its Machines, of which each says what it waits for itself.
+        let mut left = machines.iter().filter(is_own).peekable();
+        if left.peek().is_none() || !left.all(is_blocked_with_reason) {
+            open.push(("L2", String::new(), format!("pool {name} is being deleted")));
+        }
         return open;
     }
     let owned: Vec<&Machine> = machines
         .iter()
-        .filter(|machine| {
-            let owners = machine.metadata.owner_references.iter().flatten();
-            machine.metadata.deletion_timestamp.is_none()
-                && owners.into_iter().any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
-        })
+        .filter(is_own)
+        .filter(|machine| machine.metadata.deletion_timestamp.is_none())
         .collect();
     let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or_default();
     if owned.len() != wanted {
