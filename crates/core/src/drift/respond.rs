@@ -62,7 +62,8 @@ impl Kind {
 /// How soon a start that had no effect is asked for again: doubled up to ten minutes.
 const FIRST_RESTART: SignedDuration = SignedDuration::from_secs(30);
 const LAST_RESTART: SignedDuration = SignedDuration::from_mins(10);
-/// How often a held action asks the gate again; the pool's changes do not wake each machine.
+/// How often a held action asks the gate again; the pool's changes do not wake each machine. All ask at
+/// the same time, so that the cloud is asked once for all of them.
 const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 /// Nothing is chosen in the moment in which it is noticed: what happened to the rest of the pool at
 /// the same time must be seen first.
@@ -135,7 +136,7 @@ fn looks_intended(pool: &Pool, policy: &DriftPolicy, now: Timestamp) -> Option<R
          looks intended",
         pool.name
     ));
-    response.recheck = later(now, HELD_RECHECK);
+    response.recheck = next_look(now);
     Some(response)
 }
 
@@ -194,7 +195,7 @@ fn replace_by_choice(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> R
         return Response {
             kind: Kind::Held,
             words: format!("its replacement is held: {doubt}"),
-            recheck: later(now, HELD_RECHECK),
+            recheck: next_look(now),
         };
     }
     match pool.permit(policy.approved_until, now) {
@@ -202,7 +203,7 @@ fn replace_by_choice(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> R
         Err(held) => Response {
             kind: Kind::Held,
             words: format!("its replacement is held: {}", held.0),
-            recheck: later(now, HELD_RECHECK),
+            recheck: next_look(now),
         },
     }
 }
@@ -229,4 +230,10 @@ fn wait(words: String, until: Timestamp) -> Response {
 
 fn later(now: Timestamp, pause: SignedDuration) -> Option<Timestamp> {
     now.checked_add(pause).ok()
+}
+/// The next full period.
+fn next_look(now: Timestamp) -> Option<Timestamp> {
+    let period = HELD_RECHECK.as_secs();
+    let begun = now.as_second().div_euclid(period) * period;
+    Timestamp::from_second(begun + period).ok()
 }
