@@ -72,8 +72,8 @@ pub mod annotation {
     /// On a request for remediation: which template it was made from.
     pub const CLONED_FROM_NAME: &str = "machine.openshift.io/cloned-from-name";
     pub const CLONED_FROM_GROUP_KIND: &str = "machine.openshift.io/cloned-from-groupkind";
-    /// On a Machine: the uid of the one signing request through which it may become a Node. Stored
-    /// before that request is approved.
+    /// On a Machine: the one signing request through which it may become a Node, and the key in it, as
+    /// `machine-uid/request-uid/fingerprint`. Stored before that request is approved.
     pub const CLIENT_CERTIFICATE_REQUEST: &str = "machinist.dev/client-certificate-request";
     /// On a Secret: its certificate was made by us, and is ours to replace.
     pub const SELF_SIGNED: &str = "machinist.dev/self-signed";

@@ -6,6 +6,7 @@
 //! Node. What is not approved is left pending, never denied: the facts may come later, and a person
 //! or another approver may know more. `standby` says when all of it is left to such a one.
 
+pub mod binding;
 pub mod decide;
 mod encode;
 pub mod observed;
@@ -16,6 +17,7 @@ pub mod standby;
 #[cfg(test)]
 mod tests;
 
+pub use binding::{Binding, is_void};
 pub use decide::{Action, ApprovalDecision, Grounds, Verdict, approved_condition, decide};
 pub use observed::{CurrentCertificate, Limits, Observed};
 pub use reading::{Bootstrapper, Policy, Reading, counts_as_pending, read};

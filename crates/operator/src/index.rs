@@ -31,6 +31,11 @@ pub const REQUEST_BY_STATE: &str = "state";
 /// Under which undecided requests of kubelets are found in [`REQUEST_BY_STATE`].
 pub const PENDING: &str = "pending";
 
+/// Under which a request that certainly came to nothing is found in [`REQUEST_BY_STATE`].
+pub fn void_request(uid: &str) -> String {
+    format!("void/{uid}")
+}
+
 /// Under which Machines without a controller are found in [`MACHINE_BY_OWNER`]: those that a pool
 /// may adopt.
 pub const NO_OWNER: &str = "";
@@ -89,7 +94,7 @@ pub fn node_of_request(
     policy: &approval::Policy,
 ) -> Vec<String> {
     match approval::read(request, policy) {
-        Reading::Client { node } | Reading::Serving { node, .. } => vec![node],
+        Reading::Client { node, .. } | Reading::Serving { node, .. } => vec![node],
         Reading::NotOurs | Reading::Decided | Reading::Refused(_) => Vec::new(),
     }
 }
@@ -99,6 +104,9 @@ pub fn state_of_request(
     policy: &approval::Policy,
 ) -> Vec<String> {
     match approval::read(request, policy) {
+        Reading::Decided if approval::is_void(request) => {
+            request.metadata.uid.as_deref().map(void_request).into_iter().collect()
+        }
         Reading::NotOurs | Reading::Decided => Vec::new(),
         Reading::Client { .. } | Reading::Serving { .. } | Reading::Refused(_) => {
             vec![PENDING.to_owned()]

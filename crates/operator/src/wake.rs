@@ -80,8 +80,11 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
             to.add(change.key.clone());
         }
     });
-    let to = queues.requests.clone();
-    stores.requests.on_change(move |change| to.add(change.key.clone()));
+    let (on, to) = (with.clone(), queues.requests.clone());
+    stores.requests.on_change(move |change| {
+        to.add(change.key.clone());
+        on(&|stores| certificates::request_ended(stores, &to, change));
+    });
     openshift::connect(stores, queues);
     // Region, endpoint and tags of the whole cluster.
     let to = queues.clone();

@@ -1,8 +1,8 @@
 //! How is a certificate asked for, and how is it issued? In real bytes, so that the operator reads what
 //! kubelets write.
 //!
-//! The same names are asked for in world after world, so the bytes are made once for each. All share one
-//! key of the process: nobody here is kept out by not having it, and no run depends on it.
+//! The same names are asked for in world after world, so the bytes are made once for each. All kubelets
+//! share one key of the process, and all strangers another: no run depends on which.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,6 +31,16 @@ pub struct Asked {
     pub organizations: Vec<String>,
     pub dns: BTreeSet<String>,
     pub ip: BTreeSet<IpAddr>,
+    /// Whose key it is for.
+    pub key: KeyOf,
+}
+
+/// Who has the key that a certificate is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyOf {
+    #[default]
+    Kubelet,
+    Stranger,
 }
 
 impl Asked {
@@ -42,7 +52,14 @@ impl Asked {
             organizations: vec![NODES_GROUP.to_owned()],
             dns: BTreeSet::new(),
             ip: BTreeSet::new(),
+            key: KeyOf::Kubelet,
         }
+    }
+
+    /// The same, for a key that no kubelet has.
+    #[must_use]
+    pub fn by_stranger(self) -> Self {
+        Self { key: KeyOf::Stranger, ..self }
     }
 
     /// As a kubelet asks to serve under a name and an address.
@@ -167,7 +184,12 @@ fn encode(asked: &Asked) -> Option<String> {
         parameters.subject_alt_names.push(SanType::DnsName(dns));
     }
     parameters.subject_alt_names.extend(asked.ip.iter().copied().map(SanType::IpAddress));
-    let request = parameters.serialize_request(&KEYS.as_ref()?.node).ok()?;
+    let keys = KEYS.as_ref()?;
+    let key = match asked.key {
+        KeyOf::Kubelet => &keys.node,
+        KeyOf::Stranger => &keys.stranger,
+    };
+    let request = parameters.serialize_request(key).ok()?;
     Some(STANDARD.encode(request.pem().ok()?))
 }
 
@@ -187,6 +209,7 @@ fn with_bytes<T>(with: impl FnOnce(&mut Bytes) -> T) -> T {
 
 struct Keys {
     node: KeyPair,
+    stranger: KeyPair,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -194,7 +217,7 @@ static KEYS: LazyLock<Option<Keys>> = LazyLock::new(|| {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = Issuer::new(authority, KeyPair::generate().ok()?);
-    Some(Keys { node: KeyPair::generate().ok()?, issuer })
+    Some(Keys { node: KeyPair::generate().ok()?, stranger: KeyPair::generate().ok()?, issuer })
 });
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use machinist_api::{
 };
 
 use super::{
+    binding::Binding,
     observed::{CurrentCertificate, Observed},
     reading::{Policy, Reading, read},
     refusal::{Refusal, quoted},
@@ -132,34 +133,35 @@ pub fn approved_condition(message: &str, now: Timestamp) -> CertificateSigningRe
 
 pub fn decide(observed: &Observed<'_>, policy: &Policy, now: Timestamp) -> ApprovalDecision {
     let reading = read(observed.request, policy);
-    let (node, certificate) = match reading {
-        Reading::NotOurs => return settled(Verdict::NotOurs),
-        Reading::Decided => return settled(Verdict::Decided),
-        Reading::Refused(refusal) => return refused(observed, refusal, now),
-        Reading::Client { node } => (node, None),
-        Reading::Serving { node, certificate } => (node, Some(certificate)),
+    let is_flood = || {
+        let (pending, max) = (observed.limits.pending, observed.limits.max());
+        (pending > max).then_some(Refusal::TooManyPending { pending, max })
     };
-    let (pending, max) = (observed.limits.pending, observed.limits.max());
-    if pending > max {
-        return refused(observed, Refusal::TooManyPending { pending, max }, now);
-    }
-    match certificate {
-        None => match new_machine(observed, &node) {
-            Ok(machine) => approved_client(observed.request, machine),
-            Err(refusal) => refused(observed, refusal, now),
-        },
-        Some(certificate) => match addresses_of_machine(observed, &node, &certificate) {
-            Ok(machine) => {
-                let machine = machine_name(machine);
-                approved(observed.request, Grounds::AddressesOfMachine { machine }, Vec::new())
+    match reading {
+        Reading::NotOurs => settled(Verdict::NotOurs),
+        Reading::Decided => settled(Verdict::Decided),
+        Reading::Refused(refusal) => refused(observed, refusal, now),
+        Reading::Client { node, key } => {
+            match is_flood().map_or_else(|| new_machine(observed, &node, &key), Err) {
+                Ok(machine) => approved_client(observed.request, machine, &key),
+                Err(refusal) => refused(observed, refusal, now),
             }
-            Err(refusal) => renewed(observed, node, &certificate, refusal, now),
+        }
+        Reading::Serving { node, certificate } => match is_flood() {
+            Some(refusal) => refused(observed, refusal, now),
+            None => match addresses_of_machine(observed, &node, &certificate) {
+                Ok(machine) => {
+                    let machine = machine_name(machine);
+                    approved(observed.request, Grounds::AddressesOfMachine { machine }, Vec::new())
+                }
+                Err(refusal) => renewed(observed, node, &certificate, refusal, now),
+            },
         },
     }
 }
 
 /// The one new Machine that may become this Node.
-fn new_machine<'a>(observed: &Observed<'a>, node: &str) -> Result<&'a Machine, Refusal> {
+fn new_machine<'a>(observed: &Observed<'a>, node: &str, key: &str) -> Result<&'a Machine, Refusal> {
     let machine = only(observed, node, |machine| {
         let addresses = machine.status.iter().flat_map(|status| &status.addresses);
         addresses
@@ -182,19 +184,13 @@ fn new_machine<'a>(observed: &Observed<'a>, node: &str) -> Result<&'a Machine, R
         return Err(Refusal::MachineFailed { machine: name });
     }
     is_in_window(observed.request, machine)?;
-    if bound_request(machine).is_some_and(|uid| Some(uid) != request_uid(observed.request)) {
+    if let Some(bound) = Binding::of(machine)
+        && !bound.admits(request_uid(observed.request), key)
+        && !observed.void_requests.contains(bound.request)
+    {
         return Err(Refusal::AnotherRequest { machine: name });
     }
     Ok(machine)
-}
-
-/// The uid of the one request that a Machine is bound to. A binding says whose it is: whoever makes a
-/// Machine out of the text of another copies the other's annotations, and that one is bound to none.
-fn bound_request(machine: &Machine) -> Option<&str> {
-    let annotations = machine.metadata.annotations.as_ref()?;
-    let bound = annotations.get(annotation::CLIENT_CERTIFICATE_REQUEST)?;
-    let (owner, request) = bound.split_once('/')?;
-    (Some(owner) == machine.metadata.uid.as_deref()).then_some(request)
 }
 
 fn request_uid(request: &CertificateSigningRequest) -> Option<&str> {
@@ -312,15 +308,19 @@ fn renewed(
     }
 }
 
-fn approved_client(request: &CertificateSigningRequest, machine: &Machine) -> ApprovalDecision {
+fn approved_client(
+    request: &CertificateSigningRequest,
+    machine: &Machine,
+    key: &str,
+) -> ApprovalDecision {
     let mut first = Vec::new();
-    if bound_request(machine) != request_uid(request) {
+    if Binding::of(machine).map(|bound| bound.request) != request_uid(request) {
         let machine_uid = machine.metadata.uid.clone().unwrap_or_default();
         let request_uid = request_uid(request).unwrap_or_default();
         first.push(Action::BindMachine {
             namespace: machine.metadata.namespace.clone().unwrap_or_default(),
             name: machine.metadata.name.clone().unwrap_or_default(),
-            value: format!("{machine_uid}/{request_uid}"),
+            value: Binding::text(&machine_uid, request_uid, key),
             uid: machine_uid,
             resource_version: machine.metadata.resource_version.clone().unwrap_or_default(),
             annotation: annotation::CLIENT_CERTIFICATE_REQUEST,

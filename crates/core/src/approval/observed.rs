@@ -1,5 +1,7 @@
 //! What must be known to decide about one signing request.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::{certificates::v1::CertificateSigningRequest, core::v1::Node};
 use machinist_api::Machine;
 
@@ -18,6 +20,8 @@ pub struct Observed<'a> {
     pub node: Option<&'a Node>,
     /// Only asked for when `ApprovalDecision::wants_current_certificate` was set.
     pub current: CurrentCertificate,
+    /// The uids of those requests, of all that these Machines are bound to, which `is_void`.
+    pub void_requests: BTreeSet<&'a str>,
     pub limits: Limits,
     /// The reason that people were last told for this request; kept for the request's uid while it
     /// exists.

@@ -95,8 +95,9 @@ pub enum Reading {
     Decided,
     /// Wrong in itself, for ever.
     Refused(Refusal),
-    /// The first certificate of a machine that wants to become this Node.
-    Client { node: String },
+    /// The first certificate of a machine that wants to become this Node, for the key of this
+    /// fingerprint.
+    Client { node: String, key: String },
     /// A certificate for the kubelet's own server.
     Serving { node: String, certificate: RequestedCertificate },
 }
@@ -160,7 +161,7 @@ fn read_client(request: &CertificateSigningRequest, policy: &Policy) -> Result<R
     if !certificate.names.is_empty() {
         return Err(Refusal::UnexpectedNames);
     }
-    Ok(Reading::Client { node })
+    Ok(Reading::Client { node, key: certificate.key })
 }
 
 fn read_serving(request: &CertificateSigningRequest) -> Result<Reading, Refusal> {

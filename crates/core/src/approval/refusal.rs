@@ -1,6 +1,7 @@
 //! Why a request is not approved: a word for programs and a sentence for people.
 
 use jiff::Timestamp;
+use machinist_api::names::annotation;
 
 use super::request::Unreadable;
 
@@ -186,7 +187,12 @@ impl std::fmt::Display for Refusal {
                 "machine {machine} may join between {from} and {until}, and this was not asked then"
             ),
             Self::AnotherRequest { machine } => {
-                write!(formatter, "another request was approved for machine {machine} before")
+                write!(
+                    formatter,
+                    "another request, with another key, was approved for machine {machine} before; if no \
+                     machine has that key, delete the Machine or remove its annotation {}",
+                    annotation::CLIENT_CERTIFICATE_REQUEST
+                )
             }
             Self::AnotherNode { machine, node } => {
                 write!(formatter, "machine {machine} is linked to an earlier node {node}")

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::encode;
+use sha2::{Digest, Sha256};
 use x509_parser::{
     certificate::X509Certificate,
     certification_request::{X509CertificationRequest, X509CertificationRequestInfo},
@@ -33,6 +34,8 @@ pub struct RequestedCertificate {
     pub names: Names,
     /// The kinds of other alternative names: email addresses, URIs and the like.
     pub other_names: BTreeSet<&'static str>,
+    /// The fingerprint of the public key: SHA-256 of it as it is written, in hexadecimal.
+    pub key: String,
 }
 
 /// The hosts that a certificate stands for. Names are in lower case, addresses in their one form.
@@ -75,6 +78,7 @@ pub fn parse(pem: &[u8]) -> Result<RequestedCertificate, Unreadable> {
     }
     let info = &request.certification_request_info;
     let mut certificate = subject(&info.subject)?;
+    certificate.key = fingerprint(info.subject_pki.raw);
     let alternative_names = alternative_names(info)?;
     if let Some(names) = alternative_names {
         read_names(names, &mut certificate)?;
@@ -115,6 +119,7 @@ pub fn parse_certificate(der: &[u8]) -> Result<RequestedCertificate, Unreadable>
         return Err(Unreadable::NotDer);
     }
     let mut certificate = subject(served.subject())?;
+    certificate.key = fingerprint(served.public_key().raw);
     let names = served.subject_alternative_name().map_err(|_| Unreadable::Extensions)?;
     if let Some(names) = names {
         read_names(names.value, &mut certificate)?;
@@ -161,6 +166,14 @@ fn subject(name: &X509Name<'_>) -> Result<RequestedCertificate, Unreadable> {
         organizations: organizations.into_iter().collect(),
         ..RequestedCertificate::default()
     })
+}
+
+fn fingerprint(key: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(key) {
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
 }
 
 fn read_names(

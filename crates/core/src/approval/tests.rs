@@ -130,6 +130,7 @@ fn decided_with(
         machines: machines.iter().collect(),
         node,
         current,
+        void_requests: Default::default(),
         limits: ROOM,
         told: None,
     };

@@ -47,7 +47,7 @@ pub fn certificate_request(pem: &[u8]) {
             ..CertificateSigningRequest::default()
         };
         match read(&request, &Policy::default()) {
-            Reading::Client { node } => {
+            Reading::Client { node, .. } => {
                 let certificate = request::parse(pem).expect("it was read");
                 assert_eq!(certificate.common_name, format!("system:node:{node}"));
                 assert!(certificate.names.is_empty() && certificate.other_names.is_empty());

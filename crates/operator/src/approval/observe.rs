@@ -1,6 +1,11 @@
 //! What may speak for one signing request: Machines, the Node, and what its kubelet serves with now.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use k8s_openapi::api::{
@@ -11,7 +16,7 @@ use kube::Api;
 use machinist_api::Machine;
 use machinist_core::{
     approval::{
-        CurrentCertificate, Limits, Observed, Reading, counts_as_pending, read,
+        Binding, CurrentCertificate, Limits, Observed, Reading, counts_as_pending, read,
         request::{RequestedCertificate, parse_certificate},
     },
     node,
@@ -37,6 +42,7 @@ pub struct Observation {
     machines: Vec<Arc<Machine>>,
     node: Option<Arc<Node>>,
     current: CurrentCertificate,
+    void_requests: BTreeSet<String>,
     limits: Limits,
     told: Option<&'static str>,
 }
@@ -48,6 +54,7 @@ impl Observation {
             machines: self.machines.iter().map(|machine| &**machine).collect(),
             node: self.node.as_deref(),
             current: self.current.clone(),
+            void_requests: self.void_requests.iter().map(String::as_str).collect(),
             limits: self.limits,
             told: self.told,
         }
@@ -73,7 +80,7 @@ pub fn observe(
 ) -> Observation {
     let stores = &context.stores;
     let (mut machines, mut node) = (BTreeMap::new(), None);
-    if let Reading::Client { node: name } | Reading::Serving { node: name, .. } =
+    if let Reading::Client { node: name, .. } | Reading::Serving { node: name, .. } =
         read(request, &approver.policy)
     {
         let by_name =
@@ -85,11 +92,20 @@ pub fn observe(
         }
         node = stores.nodes.get(&ObjectKey::cluster_wide(name));
     }
+    let bound = machines.values().filter_map(|machine| Binding::of(machine));
+    let void_requests = bound
+        .map(|bound| bound.request.to_owned())
+        .filter(|uid| {
+            let key = index::void_request(uid);
+            !stores.requests.by_index(index::REQUEST_BY_STATE, &key).is_empty()
+        })
+        .collect();
     Observation {
         request: Arc::clone(request),
         machines: machines.into_values().collect(),
         node,
         current: CurrentCertificate::NotAsked,
+        void_requests,
         limits: current_limits(context, approver),
         told: approver.memory.told(request),
     }

@@ -94,6 +94,20 @@ pub(crate) fn client(name: &str) -> CertificateSigningRequest {
     )
 }
 
+/// For the same Node, by somebody else.
+fn client_with_another_key(name: &str) -> CertificateSigningRequest {
+    let mut request = client(name);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::default();
+    let mut subject = rcgen::DistinguishedName::new();
+    subject.push(rcgen::DnType::OrganizationName, "system:nodes");
+    subject.push(rcgen::DnType::CommonName, format!("system:node:{NODE}"));
+    parameters.distinguished_name = subject;
+    let pem = parameters.serialize_request(&key).unwrap().pem().unwrap();
+    request.spec.request = ByteString(pem.into_bytes());
+    request
+}
+
 fn serving(name: &str) -> CertificateSigningRequest {
     request(
         name,
@@ -149,13 +163,35 @@ async fn a_machine_is_bound_and_then_its_request_is_approved() {
     );
     let machine = world.context.stores.machines.get(&ObjectKey::new("ns", "m")).unwrap();
     let bound = &machine.metadata.annotations.as_ref().unwrap();
-    assert_eq!(bound["machinist.dev/client-certificate-request"], "uid-m/uid-csr");
+    let binding = &bound["machinist.dev/client-certificate-request"];
+    assert!(binding.starts_with("uid-m/uid-csr/"), "{binding}");
     pass(&world, &approver, "csr").await;
     assert_eq!(world.requests("PATCH").len(), 2, "a decided request is left alone");
 
-    add(&world, &client("second"));
+    add(&world, &client_with_another_key("second"));
     pass(&world, &approver, "second").await;
     assert_eq!(world.requests("PATCH").len(), 2, "a machine has one client certificate");
+}
+
+/// The signer could not, or a person would not: then there is no first certificate.
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_request_failed_is_bound_to_the_next_one() {
+    let (world, approver) = (World::new(), approver());
+    add_machine(&world);
+    add(&world, &client("csr"));
+    pass(&world, &approver, "csr").await;
+    add(&world, &client_with_another_key("second"));
+    pass(&world, &approver, "second").await;
+    assert_eq!(world.requests("PATCH").len(), 2);
+    let mut failed = client("csr");
+    failed.metadata.resource_version = Some("99999".to_owned());
+    failed.status = Some(read(json!({ "conditions": [
+        { "type": "Approved", "status": "True" }, { "type": "Failed", "status": "True" },
+    ] })));
+    world.context.stores.requests.apply_written(failed);
+    pass(&world, &approver, "second").await;
+    let patches = world.requests("PATCH");
+    assert_eq!(patches[2..], [format!("{MACHINES}/m"), format!("{REQUESTS}/second/approval")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use machinist_api::Machine;
+use machinist_core::approval::{Binding, is_void};
 
 use crate::{
     context::Stores,
@@ -27,6 +29,26 @@ pub fn machine_changed(stores: &Stores, requests: &Queue<ObjectKey>, change: &Ch
     }
     for node in &nodes {
         wake_requests_for(stores, requests, node);
+    }
+}
+
+/// A machine whose request came to nothing may have asked again already.
+pub fn request_ended(
+    stores: &Stores,
+    requests: &Queue<ObjectKey>,
+    change: &Change<CertificateSigningRequest>,
+) {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else { return };
+    if !is_void(after) || is_void(before) {
+        return;
+    }
+    let Some(uid) = after.metadata.uid.as_deref() else { return };
+    for machine in stores.machines.list() {
+        if Binding::of(&machine).is_some_and(|bound| bound.request == uid) {
+            for node in index::internal_dns_of_machine(&machine) {
+                wake_requests_for(stores, requests, &node);
+            }
+        }
     }
 }
 

@@ -187,6 +187,37 @@ async fn a_pending_request_is_woken_by_who_may_speak_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pending_request_is_woken_when_the_one_before_it_comes_to_nothing() {
+    let stores = stores();
+    let (first, second) =
+        (crate::approval::tests::client("first"), crate::approval::tests::client("second"));
+    stores.requests.apply_written(first.clone());
+    stores.requests.apply_written(second);
+    let mut bound = machine(
+        "one",
+        json!({ "annotations": {
+        "machinist.dev/client-certificate-request": "uid-one/uid-first/key",
+    } }),
+    );
+    bound["status"] = json!({ "addresses": [
+        { "type": "InternalDNS", "address": "ip-10-0-1-7.ec2.internal" },
+    ] });
+    stores.machines.apply_written(read(bound));
+    let ended = |type_: &str, version: &str| {
+        let mut first = first.clone();
+        first.metadata.resource_version = Some(version.to_owned());
+        first.status = Some(read(json!({ "conditions": [{ "type": type_, "status": "True" }] })));
+        first
+    };
+    let approved = connected(&stores);
+    stores.requests.apply_written(ended("Approved", "11"));
+    assert_eq!(approved.requests.depth(), 1, "itself alone");
+    let denied = connected(&stores);
+    stores.requests.apply_written(ended("Denied", "12"));
+    assert_eq!(denied.requests.depth(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn requests_are_woken_when_it_changes_who_approves_them() {
     let stores = stores();
     stores.requests.apply_written(crate::approval::tests::client("csr"));

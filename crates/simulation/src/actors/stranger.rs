@@ -99,7 +99,7 @@ impl Strangers {
         let Some((who, purpose, asked)) = asked else { return false };
         self.asked += 1;
         let metadata = json!({ "name": format!("stranger-{}", self.asked) });
-        let object = certificates::object(metadata, purpose, &asked);
+        let object = certificates::object(metadata, purpose, &asked.by_stranger());
         let Some(made) = scene.create(&who, REQUESTS.0, REQUESTS.1, object) else { return false };
         scene.hub.judge().must_not_be_approved(made.uid());
         scene.hub.count_fault(FaultKind::F73, None);

@@ -26,7 +26,8 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(125);
 pub(super) struct CertificateTruth {
     /// Requests that nobody may ever approve, by uid.
     forbidden: BTreeSet<String>,
-    /// The requests for a first certificate that were approved for a Machine, by its uid.
+    /// The requests for a first certificate that were approved for a Machine, by its uid. By their names,
+    /// which stand for the keys in them: a kubelet whose request was deleted asks again for the same.
     clients: BTreeMap<String, BTreeSet<String>>,
     /// Machines whose one certificate went to an earlier bearer of their name, by uid. No rule of ours
     /// can tell them apart; a health check's startup timeout replaces the machine (L5).
@@ -149,7 +150,7 @@ impl Judge {
             self.certificates.taken.insert(machine.uid.clone());
         }
         let approved = self.certificates.clients.entry(machine.uid.clone()).or_default();
-        approved.insert(request.uid().to_owned());
+        approved.insert(request.name().to_owned());
         if approved.len() > 1 {
             return Err(format!("as number {} for Machine {}", approved.len(), machine.name));
         }

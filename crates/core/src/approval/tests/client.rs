@@ -21,7 +21,10 @@ fn a_new_machine_gets_its_certificate_and_is_bound_to_the_request_first() {
     assert_eq!((name.as_str(), uid.as_str(), resource_version.as_str()), ("m", "uid-m", "9"));
     assert_eq!(
         (*annotation, value.as_str()),
-        ("machinist.dev/client-certificate-request", "uid-m/csr-uid")
+        (
+            "machinist.dev/client-certificate-request",
+            &*format!("uid-m/csr-uid/{}", key_of(&good()))
+        )
     );
     let Action::Approve { name, resource_version, message, .. } = approve else { panic!() };
     assert_eq!((name.as_str(), resource_version.as_str()), ("csr-1", "5"));
@@ -42,6 +45,93 @@ fn a_new_machine_gets_its_certificate_and_is_bound_to_the_request_first() {
             .unwrap();
     let answer = decided(&good(), &[copied], None);
     assert!(matches!(answer.decision.actions.as_slice(), [Action::BindMachine { .. }, _]));
+}
+
+fn key_of(request: &CertificateSigningRequest) -> String {
+    super::super::request::parse(&request.spec.request.0).unwrap().key
+}
+
+/// A Machine with this binding.
+fn bound(binding: &str) -> Machine {
+    let mut machine = machine("m");
+    machine.metadata.annotations =
+        serde_json::from_value(json!({"machinist.dev/client-certificate-request": binding}))
+            .unwrap();
+    machine
+}
+
+/// What it is decided when these requests were denied or failed.
+fn decided_when_void(machine: &Machine, void: &[&str]) -> ApprovalDecision {
+    let request = good();
+    let observed = Observed {
+        request: &request,
+        machines: vec![machine],
+        node: None,
+        current: CurrentCertificate::NotAsked,
+        void_requests: void.iter().copied().collect(),
+        limits: ROOM,
+        told: None,
+    };
+    decide(&observed, &Policy::default(), now())
+}
+
+#[test]
+fn a_machine_whose_request_came_to_nothing_may_ask_again() {
+    let own = key_of(&good());
+    let table = [
+        // The kubelet keeps its key, whatever became of the request that it was in.
+        ("the same key", format!("uid-m/earlier/{own}"), &[][..], true),
+        ("another key", "uid-m/earlier/other".to_owned(), &[][..], false),
+        ("no key", "uid-m/earlier".to_owned(), &[][..], false),
+        ("an empty key", "uid-m/earlier/".to_owned(), &[][..], false),
+        ("another key, denied", "uid-m/earlier/other".to_owned(), &["earlier"][..], true),
+        ("no key, denied", "uid-m/earlier".to_owned(), &["earlier"][..], true),
+        ("another was denied", "uid-m/earlier/other".to_owned(), &["others"][..], false),
+    ];
+    for (name, binding, void, expected) in table {
+        let answer = decided_when_void(&bound(&binding), void);
+        if expected {
+            assert!(is_approved(&answer), "{name}");
+            let [Action::BindMachine { value, .. }, _] = answer.decision.actions.as_slice() else {
+                panic!("{name}: {answer:?}")
+            };
+            assert_eq!(*value, format!("uid-m/csr-uid/{own}"), "{name}: the newest is bound");
+        } else {
+            assert_refused(name, &answer, "AnotherRequestApproved", false);
+        }
+        // A machine that has joined never asks again, with whatever key.
+        let mut machine = bound(&binding);
+        machine.status = joined("m").status;
+        let answer = decided_when_void(&machine, void);
+        assert_refused(name, &answer, "MachineHasNode", false);
+    }
+}
+
+#[test]
+fn only_what_can_never_be_issued_is_void() {
+    let table = [
+        (json!({}), false),
+        (json!({"conditions": [{"type": "Approved", "status": "True"}]}), false),
+        (json!({"conditions": [{"type": "Denied", "status": "True"}]}), true),
+        (json!({"conditions": [{"type": "Failed", "status": "True"}]}), true),
+        (json!({"conditions": [{"type": "Failed", "status": "False"}]}), false),
+        (
+            json!({"conditions": [
+                {"type": "Approved", "status": "True"}, {"type": "Failed", "status": "True"},
+            ]}),
+            true,
+        ),
+        (
+            json!({"certificate": "Yw==", "conditions": [{"type": "Failed", "status": "True"}]}),
+            false,
+        ),
+    ];
+    for (status, expected) in table {
+        let mut request = good();
+        request.status = serde_json::from_value(status.clone()).unwrap();
+        assert_eq!(super::super::is_void(&request), expected, "{status}");
+    }
+    assert!(!super::super::is_void(&good()));
 }
 
 #[test]
@@ -265,7 +355,7 @@ fn other_bootstrap_credentials_are_a_matter_of_policy() {
         "system:bootstrappers:kubeadm:default-node-token",
         "system:authenticated",
     ];
-    let client = Reading::Client { node: NAME.to_owned() };
+    let client = Reading::Client { node: NAME.to_owned(), key: key_of(&good()) };
     assert_eq!(reading("system:bootstrap:abc123", &groups), client);
     for bad in
         ["system:bootstrap:", "system:bootstrap:abc1234", "system:bootstrap:ABC123", BOOTSTRAPPER]

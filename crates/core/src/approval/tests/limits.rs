@@ -11,6 +11,7 @@ fn with(limits: Limits, told: Option<&str>) -> ApprovalDecision {
         machines: vec![&machine],
         node: None,
         current: CurrentCertificate::NotAsked,
+        void_requests: Default::default(),
         limits,
         told,
     };
@@ -46,6 +47,7 @@ fn a_reason_is_told_once_and_a_new_one_again() {
             machines: vec![],
             node: None,
             current: CurrentCertificate::NotAsked,
+            void_requests: Default::default(),
             limits: ROOM,
             told,
         };

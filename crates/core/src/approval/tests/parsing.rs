@@ -22,23 +22,34 @@ fn node_certificate(with_names: bool) -> RequestedCertificate {
     certificate
 }
 
+/// What was read, whatever the key; each has one.
+fn without_key(read: Result<RequestedCertificate, Unreadable>) -> RequestedCertificate {
+    let read = read.unwrap();
+    assert_eq!(read.key.len(), 64, "{}", read.key);
+    RequestedCertificate { key: String::new(), ..read }
+}
+
 #[test]
 fn requests_of_other_programs_are_read() {
     for (pem, with_names) in [(BY_GO, true), (SERVING_BY_OPENSSL, true), (CLIENT_BY_OPENSSL, false)]
     {
-        assert_eq!(parse(pem.as_bytes()), Ok(node_certificate(with_names)));
+        assert_eq!(without_key(parse(pem.as_bytes())), node_certificate(with_names));
         let with_returns = pem.replace('\n', "\r\n");
-        assert_eq!(parse(with_returns.as_bytes()), Ok(node_certificate(with_names)));
+        assert_eq!(without_key(parse(with_returns.as_bytes())), node_certificate(with_names));
     }
     let (_, pem) = x509_parser::pem::parse_x509_pem(CERTIFICATE_BY_OPENSSL.as_bytes()).unwrap();
-    assert_eq!(parse_certificate(&pem.contents), Ok(node_certificate(true)));
+    assert_eq!(without_key(parse_certificate(&pem.contents)), node_certificate(true));
+    let key = |pem: &str| parse(pem.as_bytes()).unwrap().key;
+    assert_eq!(key(CLIENT_BY_OPENSSL), key(SERVING_BY_OPENSSL), "one key, two requests");
+    assert_eq!(key(CLIENT_BY_OPENSSL), parse_certificate(&pem.contents).unwrap().key);
+    assert_ne!(key(CLIENT_BY_OPENSSL), key(BY_GO));
     assert_eq!(parse_certificate(&pem.contents[1..]), Err(Unreadable::NotDer));
 }
 
 #[test]
 fn a_request_made_by_hand_is_read_too() {
     let draft = Draft::of_node(NAME).dns("IP-10-0-1-7.ec2.internal").ip("10.0.1.7").ip("fd00::7");
-    assert_eq!(parse(draft.pem().as_bytes()), Ok(node_certificate(true)));
+    assert_eq!(without_key(parse(draft.pem().as_bytes())), node_certificate(true));
     let mapped = Draft::of_node(NAME).ip("::ffff:10.0.1.7");
     let read = parse(mapped.pem().as_bytes()).unwrap();
     assert_eq!(read.names.ip, BTreeSet::from(["10.0.1.7".parse().unwrap()]));
