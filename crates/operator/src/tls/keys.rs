@@ -63,6 +63,11 @@ impl ServingKeys {
         *current = Some(Arc::clone(&pair.key));
     }
 
+    /// Shows none: what there is must not be used any more.
+    pub fn clear(&self) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Whether there is one; without it every handshake fails.
     #[must_use]
     pub fn are_there(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! The first that comes makes it and keeps it in a Secret; all others read it there, and see by the
 //! Secret when one of them has replaced it. When to replace it is decided in core. A Secret of that
-//! name that is not marked as ours is used and never written.
+//! name that is not marked as ours is used while it is good, and never written.
 
 mod contents;
 pub(super) mod make;
@@ -17,7 +17,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use machinist_api::names::annotation;
-use machinist_core::serving_certificate::{Step, decide};
+use machinist_core::serving_certificate::{Step, Validity, decide};
 
 use self::contents::Contents;
 use super::{
@@ -117,7 +117,7 @@ impl SelfSigned {
                     format!("failed to read secret {}/{SECRET}", self.namespace)
                 })?;
             if let Some(foreign) = stored.as_ref().filter(|secret| !is_ours(secret)) {
-                return self.serve(Contents::of(foreign));
+                return self.serve_foreign(Contents::of(foreign));
             }
             let now = self.env.now();
             let kept = match &stored {
@@ -179,6 +179,28 @@ impl SelfSigned {
             Err(error) => Err(error)
                 .with_context(|| format!("failed to write secret {}/{SECRET}", self.namespace)),
         }
+    }
+
+    /// Serves with what somebody else keeps, and does not put right: nobody trusts one that ran out, so
+    /// it is not shown. What is held and still good is shown meanwhile.
+    fn serve_foreign(&mut self, contents: Contents) -> anyhow::Result<()> {
+        let now = self.env.now();
+        let is_good = |contents: &Contents| contents.pair().map(|pair| pair.certificate.validity);
+        let validity = match is_good(&contents) {
+            Ok(validity) if !validity.holds(now) => validity,
+            Ok(_) | Err(_) => return self.serve(contents),
+        };
+        let holds = |held: &Contents| is_good(held).is_ok_and(|validity| validity.holds(now));
+        if !self.held.as_ref().is_some_and(holds) {
+            self.keys.clear();
+            self.held = None;
+        }
+        let Validity { not_before, not_after } = validity;
+        anyhow::bail!(
+            "the certificate in secret {}/{SECRET} is good from {not_before} to {not_after} only, and \
+             the secret is not ours: whoever keeps it must renew it, or delete it so that one is made",
+            self.namespace
+        )
     }
 
     fn serve(&mut self, contents: Contents) -> anyhow::Result<()> {

@@ -149,12 +149,42 @@ async fn a_secret_of_somebody_else_is_used_and_not_written() {
     secret["data"].as_object_mut().unwrap().remove("ca.crt");
     server.put(SECRETS, secret);
     let (mut other, bundle) = replica(&server, &env);
-    // Its names are not ours, and it ran out: that is for its owner to put right.
+    // Its names are not ours: that is for its owner to put right.
     other.names = vec!["another.example".to_owned()];
-    env.jump(SignedDuration::from_hours(400 * 24));
     other.pass().await.unwrap();
     assert_eq!((bundle.get(), writes(&server)), (Authorities::ToldByOthers, 1));
     assert!(other.keys.are_there());
+
+    // So is that it ran out; but nobody is shown it then.
+    env.jump(SignedDuration::from_hours(400 * 24));
+    for _ in 0..2 {
+        let error = other.pass().await.unwrap_err().to_string();
+        assert!(error.contains("ns/machine-api-operator-webhook-cert is good from"), "{error}");
+        assert_eq!((other.keys.are_there(), writes(&server)), (false, 1));
+    }
+    // Its owner gave it up, so that one of our own is made.
+    server.delete(SECRETS, SECRET);
+    other.pass().await.unwrap();
+    assert!(other.keys.are_there());
+    assert_eq!(stored(&server)["metadata"]["annotations"][annotation::SELF_SIGNED], "true");
+}
+
+#[tokio::test]
+async fn what_is_held_and_good_is_shown_while_somebody_elses_is_not() {
+    let (server, env) = (FakeServer::new(), env());
+    let (mut old, _) = replica(&server, &env);
+    old.pass().await.unwrap();
+    let mut expired = stored(&server);
+    expired["metadata"]["annotations"] = json!({});
+    env.jump(SignedDuration::from_hours(400 * 24));
+    server.delete(SECRETS, SECRET);
+    let (mut own, _) = replica(&server, &env);
+    own.pass().await.unwrap();
+    let held = own.held.clone();
+    server.put(SECRETS, expired);
+    own.pass().await.unwrap_err();
+    assert!(own.keys.are_there());
+    assert_eq!(own.held, held);
 }
 
 #[tokio::test]
