@@ -14,8 +14,10 @@ pub struct ProxySettings {
     pub no_proxy: Option<String>,
 }
 
-/// Never reached through a proxy, whatever the cluster says: this machine, and the cloud's metadata.
-const ALWAYS_DIRECT: &str = "localhost,127.0.0.0/8,::1,169.254.169.254,fd00:ec2::254";
+/// Never reached through a proxy, whatever the cluster or the environment says: this machine, and what the
+/// cloud serves on its link alone. Those are the metadata and the credentials of the machine, of its
+/// containers and of its pods; through a proxy they would be the proxy's own, if they were any.
+const ALWAYS_DIRECT: &str = "localhost,127.0.0.0/8,::1,169.254.0.0/16,fe80::/10,fd00:ec2::/32";
 
 impl ProxySettings {
     /// The contract's rule: the spec's proxy, once the status has one too, which means that it was
@@ -36,6 +38,26 @@ impl ProxySettings {
             ),
             no_proxy: no_proxy.filter(|text| !text.is_empty()),
         }
+    }
+
+    /// What a process finds in its environment, where nothing else is said. As everybody reads it: the
+    /// names in capitals come first, `ALL_PROXY` stands in for both schemes, and a proxy without a
+    /// scheme is one of http. None where no proxy is named.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let first = |name: &str| {
+            let known = variable(name).or_else(|| variable(&name.to_ascii_lowercase()))?;
+            Some(known.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let url = |name: &str| {
+            let text = first(name).or_else(|| first("ALL_PROXY"))?;
+            Some(if text.contains("://") { text } else { format!("http://{text}") })
+        };
+        let (http, https) = (url("HTTP_PROXY"), url("HTTPS_PROXY"));
+        (http.is_some() || https.is_some()).then(|| Self {
+            http,
+            https,
+            no_proxy: first("NO_PROXY"),
+        })
     }
 
     /// The environment of a container, in the contract's order.
@@ -138,6 +160,28 @@ mod tests {
     }
 
     #[test]
+    fn the_environment_is_read_as_everybody_reads_it() {
+        let read = |variables: &[(&str, &str)]| {
+            ProxySettings::of_environment(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+            .map(|settings| (settings.http, settings.https, settings.no_proxy))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&[("HTTPS_PROXY", ""), ("NO_PROXY", "a")]), None);
+        assert_eq!(
+            read(&[("HTTPS_PROXY", "p:1"), ("https_proxy", "q"), ("no_proxy", "a")]),
+            Some((None, some("http://p:1"), some("a")))
+        );
+        assert_eq!(
+            read(&[("ALL_PROXY", "http://p"), ("http_proxy", "https://q")]),
+            Some((some("https://q"), some("http://p"), None))
+        );
+    }
+
+    #[test]
     fn no_password_is_shown() {
         let url = Some("http://me:secret@p".to_owned());
         let settings = ProxySettings { http: url.clone(), https: url, no_proxy: None };
@@ -151,6 +195,9 @@ mod tests {
         assert_eq!(none.direct(), ALWAYS_DIRECT);
         let some = ProxySettings { no_proxy: Some(".svc".to_owned()), ..none };
         assert_eq!(some.direct(), format!("{ALWAYS_DIRECT},.svc"));
+        for address in ["169.254.0.0/16", "fd00:ec2::/32", "127.0.0.0/8"] {
+            assert!(some.direct().split(',').any(|one| one == address), "{address}");
+        }
     }
 
     #[test]

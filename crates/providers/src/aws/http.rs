@@ -7,7 +7,7 @@ use aws_smithy_http_client::{
     tls::{Provider as TlsProvider, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use machinist_core::proxy::Route;
+use machinist_core::proxy::{ProxySettings, Route};
 use rustls::{
     RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
@@ -23,7 +23,8 @@ const SERVICES: [&str; 4] =
 /// Builds the one client whose connections all calls share.
 ///
 /// The proxy is the cluster's, or where the cluster has none to say that of the environment
-/// (`HTTPS_PROXY`, `NO_PROXY`). An endpoint on this machine is reached by no proxy.
+/// (`HTTPS_PROXY`, `NO_PROXY`). An endpoint on this machine is reached by no proxy, nor is what gives a
+/// machine or a pod its credentials.
 pub(super) fn http_client(settings: &AwsSettings) -> Result<SharedHttpClient, ProviderError> {
     let mut trust_store = TrustStore::default();
     if let Some(pem) = &settings.ca_bundle_pem {
@@ -33,7 +34,7 @@ pub(super) fn http_client(settings: &AwsSettings) -> Result<SharedHttpClient, Pr
     if let Some(pem) = &settings.trusted_ca_pem {
         trust_store = trust_store.with_pem_certificate(readable_certificates(pem));
     }
-    let proxy = proxy(settings)?;
+    let proxy = proxy(settings, |name| std::env::var(name).ok())?;
     let tls_context = TlsContext::builder()
         .with_trust_store(trust_store)
         .build()
@@ -51,18 +52,25 @@ pub(super) fn http_client(settings: &AwsSettings) -> Result<SharedHttpClient, Pr
     }))
 }
 
-fn proxy(settings: &AwsSettings) -> Result<ProxyConfig, ProviderError> {
+fn proxy(
+    settings: &AwsSettings,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<ProxyConfig, ProviderError> {
     let mut is_here = false;
     for name in SERVICES {
         if let Some(endpoint) = settings.endpoint(name) {
             is_here |= is_loopback(name, endpoint)?;
         }
     }
-    let Some(cluster) = &settings.proxy else {
-        let proxy = if is_here { ProxyConfig::disabled() } else { ProxyConfig::from_env() };
-        return Ok(proxy);
+    // The SDK would read the environment by itself, and then send the machine's own credentials through
+    // the proxy: it adds no exceptions to what it finds there.
+    let (whose, known) = match &settings.proxy {
+        Some(cluster) => ("cluster", Some(cluster.clone())),
+        None if is_here => ("environment", None),
+        None => ("environment", ProxySettings::of_environment(environment)),
     };
-    let proxy = match cluster.route(SERVICES.map(|name| settings.endpoint(name))) {
+    let Some(known) = known else { return Ok(ProxyConfig::disabled()) };
+    let proxy = match known.route(SERVICES.map(|name| settings.endpoint(name))) {
         Route::Direct => return Ok(ProxyConfig::disabled()),
         Route::Http(url) => ProxyConfig::http(url.as_str()),
         Route::Https(url) => ProxyConfig::https(url.as_str()),
@@ -70,8 +78,8 @@ fn proxy(settings: &AwsSettings) -> Result<ProxyConfig, ProviderError> {
     };
     // This machine is among what is direct.
     proxy
-        .map(|proxy| proxy.no_proxy(cluster.direct()))
-        .map_err(|error| refused(format!("proxy of the cluster: {}", chain(&error))))
+        .map(|proxy| proxy.no_proxy(known.direct()))
+        .map_err(|error| refused(format!("proxy of the {whose}: {}", chain(&error))))
 }
 
 /// Those that can be read, in PEM again.
@@ -120,8 +128,6 @@ fn refused(message: String) -> ProviderError {
 
 #[cfg(test)]
 mod tests {
-    use machinist_core::proxy::ProxySettings;
-
     use super::{super::settings::AwsCredentials, *};
 
     fn settings(proxy: Option<ProxySettings>) -> AwsSettings {
@@ -133,19 +139,39 @@ mod tests {
         Some(ProxySettings { http: url.clone(), https: url, no_proxy: None })
     }
 
+    fn nothing(_: &str) -> Option<String> {
+        None
+    }
+
+    /// An environment with one proxy for all.
+    fn one_for_all(name: &str) -> Option<String> {
+        (name == "ALL_PROXY").then(|| "http://of-environment:3128".to_owned())
+    }
+
     #[test]
     fn the_clusters_proxy_comes_before_that_of_the_environment() {
-        assert!(proxy(&settings(None)).unwrap().is_from_env());
-        assert!(proxy(&settings(Some(ProxySettings::default()))).unwrap().is_disabled());
-        let chosen = proxy(&settings(through("http://proxy:3128"))).unwrap();
+        assert!(proxy(&settings(None), nothing).unwrap().is_disabled());
+        let none = settings(Some(ProxySettings::default()));
+        assert!(proxy(&none, one_for_all).unwrap().is_disabled());
+        let chosen = proxy(&settings(through("http://proxy:3128")), one_for_all).unwrap();
         assert!(!chosen.is_from_env() && !chosen.is_disabled());
+        assert!(format!("{chosen:?}").contains("http://proxy:3128"), "{chosen:?}");
         let here = settings(None).with_one_endpoint("http://127.0.0.1:1");
-        assert!(proxy(&here).unwrap().is_disabled());
+        assert!(proxy(&here, one_for_all).unwrap().is_disabled());
+    }
+
+    /// The SDK's own reading of the environment would send them through the proxy.
+    #[test]
+    fn credentials_of_the_machine_and_the_pod_never_go_through_a_proxy() {
+        let chosen = proxy(&settings(None), one_for_all).unwrap();
+        assert!(!chosen.is_from_env() && !chosen.is_disabled());
+        let shown = format!("{chosen:?}");
+        assert!(shown.contains("169.254.0.0/16") && shown.contains("fd00:ec2::/32"), "{shown}");
     }
 
     #[test]
     fn a_proxy_that_cannot_be_used_is_refused_without_its_password() {
-        let error = proxy(&settings(through("ftp://me:secret@proxy"))).unwrap_err();
+        let error = proxy(&settings(through("ftp://me:secret@proxy")), nothing).unwrap_err();
         assert_eq!(error.class, ErrorClass::InvalidConfiguration);
         assert!(error.message.starts_with("proxy of the cluster: "), "{error}");
         assert!(!error.message.contains("secret"), "{error}");
