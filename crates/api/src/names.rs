@@ -75,6 +75,9 @@ pub mod annotation {
     /// On a Machine: the one signing request through which it may become a Node, and the key in it, as
     /// `machine-uid/request-uid/fingerprint`. Stored before that request is approved.
     pub const CLIENT_CERTIFICATE_REQUEST: &str = "machinist.dev/client-certificate-request";
+    /// On the Deployment of the controllers before us: we scaled it to 0. Its value is the uid of the
+    /// Deployment, so that no copy of it counts.
+    pub const TAKEN_OVER: &str = "machinist.dev/taken-over";
     /// On a Secret: its certificate was made by us, and is ours to replace.
     pub const SELF_SIGNED: &str = "machinist.dev/self-signed";
     /// On a Node: the machine configuration that it runs, and the one that it is to run.

@@ -22,4 +22,4 @@ pub use decide::{Action, UpkeepDecision, decide};
 pub use desired::{TerminationHandler, termination_check, termination_handler};
 pub use mode::Mode;
 pub use observed::{History, Kept, Object, Observed};
-pub use takeover::OLD_CONTROLLERS;
+pub use takeover::{OLD_CONTROLLERS, scale_down_patch};

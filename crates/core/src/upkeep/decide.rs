@@ -57,7 +57,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> UpkeepDecision {
     for object in &observed.objects {
         keep(observed, object, now, &mut decision);
     }
-    match takeover::take_over(observed.old_controllers, observed.history) {
+    match takeover::take_over(observed.old_controllers) {
         TakeOver::Nothing => {}
         TakeOver::Scale { uid, resource_version } => {
             decision.actions.push(Action::ScaleDown { uid, resource_version });

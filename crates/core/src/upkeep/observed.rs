@@ -49,8 +49,6 @@ pub struct Observed<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     objects: BTreeMap<Kept, ObjectHistory>,
-    /// The uid of the old Deployment that this process has scaled to 0.
-    pub(super) scaled_down: Option<String>,
     /// Since when the DaemonSet is not where it should be.
     pub(super) unfinished_since: Option<Timestamp>,
 }
@@ -76,11 +74,6 @@ impl History {
         let surplus = history.written_at.len().saturating_sub(WRITES_AT_ONCE);
         history.written_at.drain(..surplus);
         history.accepted = Some((wanted.clone(), restore::owned(answer, wanted)));
-    }
-
-    /// Notes that the old controllers were scaled to 0.
-    pub fn note_scaled_down(&mut self, uid: &str) {
-        self.scaled_down = Some(uid.to_owned());
     }
 
     pub fn note_rollout(&mut self, unfinished_since: Option<Timestamp>) {

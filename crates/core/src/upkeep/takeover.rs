@@ -1,8 +1,8 @@
 //! What becomes of the controllers before us: their Deployment is scaled to 0, once.
 
 use k8s_openapi::api::apps::v1::Deployment;
-
-use super::observed::History;
+use machinist_api::names::annotation;
+use serde_json::{Value, json};
 
 /// The Deployment of the controllers before us.
 pub const OLD_CONTROLLERS: &str = "machine-api-controllers";
@@ -23,9 +23,18 @@ pub(super) enum TakeOver {
     Undone(String),
 }
 
+/// The patch that scales the Deployment of this uid down, and says in the same write that it was done: a
+/// process that starts later must know of it.
+pub fn scale_down_patch(uid: &str) -> Value {
+    json!({
+        "metadata": { "annotations": { annotation::TAKEN_OVER: uid } },
+        "spec": { "replicas": 0 },
+    })
+}
+
 /// It is not done a second time: whoever undoes it wants something. The old controllers do no harm
 /// meanwhile, for they wait for the leases that we hold.
-pub(super) fn take_over(old: Option<&Deployment>, history: &History) -> TakeOver {
+pub(super) fn take_over(old: Option<&Deployment>) -> TakeOver {
     let Some((old, spec)) = old.and_then(|old| Some((old, old.spec.as_ref()?))) else {
         return TakeOver::Nothing;
     };
@@ -40,7 +49,8 @@ pub(super) fn take_over(old: Option<&Deployment>, history: &History) -> TakeOver
     if spec.replicas == Some(0) {
         return TakeOver::Done(format!("{name} is scaled to 0: this operator does its work"));
     }
-    if history.scaled_down.as_ref() == Some(&uid) {
+    let annotations = old.metadata.annotations.as_ref();
+    if annotations.and_then(|all| all.get(annotation::TAKEN_OVER)) == Some(&uid) {
         return TakeOver::Undone(format!(
             "{name} was scaled up again after it was scaled to 0; it is left so, and its controllers \
              wait for the leases that this operator holds"

@@ -7,10 +7,12 @@ use kube::{Api, Resource, api::PostParams};
 use machinist_api::{MachineHealthCheck, names::event};
 use machinist_core::{
     admission::configuration,
-    upkeep::{Action, Kept, OLD_CONTROLLERS, decide, desired::TERMINATION_HANDLER},
+    upkeep::{
+        Action, Kept, OLD_CONTROLLERS, decide, desired::TERMINATION_HANDLER, scale_down_patch,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Upkeep, observe::observe};
 use crate::{
@@ -158,9 +160,8 @@ async fn scale_down(
     let old = upkeep.stores.deployments.get(&key).filter(|old| decided_on(old));
     let old = old.ok_or_else(|| WriteError::Conflict { what: format!("Deployment {key}") })?;
     let api = Api::<Deployment>::namespaced(context.client.clone(), &upkeep.namespace);
-    let patch = json!({ "spec": { "replicas": 0 } });
+    let patch = scale_down_patch(uid);
     let written = write::object(&api, &old, patch, Precondition::Observed).await?;
-    upkeep.history().note_scaled_down(uid);
     tracing::info!(deployment = %key, "scaled the controllers before us to 0");
     let message = format!("scaled Deployment {key} to 0: this operator does its work");
     let target = EventTarget::of(&written);

@@ -49,14 +49,25 @@ fn the_old_controllers_are_scaled_down_once() {
 
 #[test]
 fn whoever_scales_them_up_again_is_not_fought_but_told_of() {
-    let mut history = History::default();
-    history.note_scaled_down("old");
-    let decision = taken_over(&deployment(json!(2), "machine-controller"), &history);
+    let up_again = |uid: &str| {
+        let mut old = deployment(json!(2), "machine-controller");
+        old.metadata.uid = Some(uid.to_owned());
+        let patch = super::super::scale_down_patch("old");
+        assert_eq!(patch["spec"]["replicas"], 0);
+        old.metadata.annotations =
+            serde_json::from_value(patch["metadata"]["annotations"].clone()).unwrap();
+        old
+    };
+    // Nothing but the object tells a process that starts later.
+    let decision = taken_over(&up_again("old"), &History::default());
     assert_eq!(decision.actions, []);
     assert!(decision.problems[0].contains("was scaled up again"), "{:?}", decision.problems);
-    let mut another = deployment(json!(2), "machine-controller");
-    another.metadata.uid = Some("new".to_owned());
-    assert_eq!(taken_over(&another, &history).actions.len(), 1, "another one is another matter");
+    let another = taken_over(&up_again("new"), &History::default());
+    assert_eq!(
+        another.actions.len(),
+        1,
+        "another one is another matter, with the same annotations"
+    );
 }
 
 #[test]

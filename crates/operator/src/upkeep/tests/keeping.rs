@@ -175,12 +175,18 @@ async fn the_controllers_before_us_are_scaled_to_0_and_whoever_undoes_it_is_told
     assert_eq!(replicas(), 0);
     assert_eq!(lab.writes(), [format!("PATCH {DEPLOYMENTS}/machine-api-controllers")]);
     assert_eq!(lab.upkeep.facts.problems(), Some(vec![]));
-    lab.put(DEPLOYMENTS, old_controllers(1));
+    let scaled_by_hand = |replicas: i32| {
+        let mut old = lab.object(DEPLOYMENTS, "machine-api-controllers");
+        old["spec"]["replicas"] = json!(replicas);
+        old
+    };
+    lab.put(DEPLOYMENTS, scaled_by_hand(1));
+    *lab.upkeep.history() = machinist_core::upkeep::History::default();
     lab.settle().await;
-    assert_eq!(replicas(), 1, "it is not fought");
+    assert_eq!(replicas(), 1, "it is not fought, nor after a restart");
     let problems = lab.upkeep.facts.problems().unwrap();
     assert!(problems[0].contains("was scaled up again"), "{problems:?}");
-    lab.put(DEPLOYMENTS, old_controllers(0));
+    lab.put(DEPLOYMENTS, scaled_by_hand(0));
     lab.settle().await;
     assert_eq!(lab.upkeep.facts.problems(), Some(vec![]));
     let Lab { world, upkeep } = lab;
