@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kube::Client;
-use machinist_api::openshift_config::CLUSTER;
+use machinist_api::openshift_config::{ApiServer, CLUSTER};
 use machinist_core::{
     approval::{Bootstrapper, Policy as ApprovalPolicy},
     lease::LeaseTimings,
@@ -98,19 +98,26 @@ pub async fn serve(
     let outside = Outside { clouds, kubelets, ca_bundle: servers.ca_bundle.clone() };
     let context = start(args, client, env, metrics, spawner, &readiness, outside)?;
     follow_tls_profile(&context.stores.openshift, &servers.settings);
-    let infrastructures = &context.stores.infrastructures;
-    servers.start(parts, &readiness, infrastructures, args.aws_region.clone());
+    let (api_servers, infrastructures) =
+        (&context.stores.openshift.api_servers, &context.stores.infrastructures);
+    servers.start(parts, &readiness, api_servers, infrastructures, args.aws_region.clone());
     Ok(())
 }
 
 /// Has the servers speak as the cluster's profile says, from the next connection on.
 fn follow_tls_profile(openshift: &OpenShift, settings: &TlsSettings) {
-    let settings = settings.clone();
-    openshift.api_servers.on_change(move |change| {
-        let known =
-            change.after.as_ref().filter(|one| one.metadata.name.as_deref() == Some(CLUSTER));
+    let follow = |settings: &TlsSettings, known: Option<&ApiServer>| {
         settings.follow(tls_profile::of_api_server(known.map(|one| &one.spec)));
+    };
+    let followed = settings.clone();
+    openshift.api_servers.on_change(move |change| {
+        let known = change.after.as_deref();
+        follow(&followed, known.filter(|one| one.metadata.name.as_deref() == Some(CLUSTER)));
     });
+    // It may have been read before we listened.
+    if let Some(known) = openshift.api_servers.get(&ObjectKey::cluster_wide(CLUSTER)) {
+        follow(settings, Some(&known));
+    }
 }
 
 /// Starts everything that works on the cluster. The simulator starts the same.

@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use kube::Client;
-use machinist_api::openshift_config::Infrastructure;
+use machinist_api::openshift_config::{ApiServer, Infrastructure};
 use machinist_core::{
     admission::configuration,
     tls_profile::{Chosen, TlsVersion, Wanted},
@@ -165,16 +165,24 @@ impl TlsServers {
         self.webhook.as_ref().map(|(server, _)| server.address)
     }
 
-    /// Begins to serve. A replica without a certificate is not ready.
+    /// Begins to serve, once it is known what the cluster wants to be spoken: a client must not be
+    /// offered less, not even for the first seconds. A replica that does not know it, or is without a
+    /// certificate, is not ready.
     pub fn start(
         self,
         parts: Parts<'_>,
         readiness: &Readiness,
+        api_servers: &Store<ApiServer>,
         infrastructures: &Store<Infrastructure>,
         region: Option<String>,
     ) {
         let Parts { client, namespace, env, metrics, spawner } = parts;
         let settings = self.settings;
+        let profiles = (!settings.are_fixed()).then(|| api_servers.clone());
+        if let Some(profiles) = profiles.clone() {
+            let is_known = move || profiles.is_synced();
+            readiness.require("the TLS profile of the cluster is known", is_known);
+        }
         // Until everything else has stopped: a user's request should not wait for our end.
         let start = |(server, keys): (TlsServer, ServingKeys), router| {
             let (name, followed) = (server.name, keys.clone());
@@ -187,8 +195,17 @@ impl TlsServers {
                 env: env.clone(),
                 metrics: metrics.clone(),
             };
-            let stopping = spawner.stopping_last();
-            spawner.spawn_last(format!("{name} server"), server.run(router, serving, stopping));
+            let (stopping, profiles) = (spawner.stopping_last(), profiles.clone());
+            spawner.spawn_last(format!("{name} server"), async move {
+                if let Some(profiles) = profiles {
+                    tokio::select! {
+                        biased;
+                        () = stopping.cancelled() => return Ok(()),
+                        () = profiles.synced() => {}
+                    }
+                }
+                server.run(router, serving, stopping).await
+            });
         };
         if let Some(webhook) = self.webhook {
             let cluster = webhook::Cluster {

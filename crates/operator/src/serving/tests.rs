@@ -77,7 +77,9 @@ async fn a_question_is_answered_over_tls_with_a_certificate_of_our_own() {
     let mut bundle = servers.ca_bundle.clone();
     let (metrics_address, readiness) =
         (servers.metrics.as_ref().unwrap().0.address, Readiness::default());
-    servers.start(parts, &readiness, &stores.infrastructures, Some("r-1".to_owned()));
+    let api_servers = &stores.openshift.api_servers;
+    let region = Some("r-1".to_owned());
+    servers.start(parts, &readiness, api_servers, &stores.infrastructures, region);
 
     let authorities = loop {
         match bundle.get() {
@@ -85,7 +87,18 @@ async fn a_question_is_answered_over_tls_with_a_certificate_of_our_own() {
             _ => bundle.changed().await,
         }
     };
-    let mut webhook = Connected::to(address, &authorities).await.unwrap();
+    // Nobody is answered before it is known what the cluster wants to be spoken.
+    assert_eq!(readiness.missing(), ["the TLS profile of the cluster is known"]);
+    let mut early = std::pin::pin!(Connected::to(address, &authorities));
+    for _ in 0..1000 {
+        tokio::select! {
+            biased;
+            _ = &mut early => panic!("answered"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    api_servers.mark_synced();
+    let mut webhook = early.await.unwrap();
     assert_eq!(readiness.missing(), Vec::<String>::new());
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

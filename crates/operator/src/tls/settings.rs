@@ -50,6 +50,12 @@ impl TlsSettings {
         }
     }
 
+    /// Whether flags decide, and nobody needs to be waited for.
+    #[must_use]
+    pub fn are_fixed(&self) -> bool {
+        self.is_fixed
+    }
+
     #[must_use]
     pub fn get(&self) -> Arc<TlsProfile> {
         self.profile.get()
