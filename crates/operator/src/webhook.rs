@@ -35,12 +35,16 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(9);
 const SMALL_BYTES_MAX: usize = 256 * 1024;
 const LARGE_AT_ONCE: usize = 4;
 
+/// Looks at the API server that are under way at once. Who creates Machines waits for one of them.
+const LOOKS_AT_ONCE: usize = 8;
+
 /// Answers questions.
 pub struct Admission {
     cluster: Cluster,
     env: Env,
     metrics: Metrics,
     large: Semaphore,
+    looks: Semaphore,
 }
 
 /// What becomes of a question.
@@ -58,6 +62,7 @@ pub fn router(cluster: Cluster, env: &Env, metrics: &Metrics) -> Router {
         env: env.clone(),
         metrics: metrics.clone(),
         large: Semaphore::new(LARGE_AT_ONCE),
+        looks: Semaphore::new(LOOKS_AT_ONCE),
     });
     let mut router = Router::new();
     for webhook in Webhook::ALL {
@@ -121,7 +126,7 @@ impl Admission {
             return Outcome::failure("error", 503, "the cluster is not known yet");
         };
         let secret = match review.wanted_secret(&context) {
-            Some(name) => self.cluster.look_for_secret(&name).await,
+            Some(name) => self.cluster.look_for_secret(&name, &self.looks).await,
             None => machinist_core::admission::SecretKnowledge::NotAsked,
         };
         let answer = review.answer(&context, &secret);

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use machinist_api::openshift_config::Infrastructure;
 use machinist_core::admission::{Architecture, Context, SecretKnowledge, SecretName};
+use tokio::sync::Semaphore;
 
 use crate::engine::store::{ObjectKey, Store};
 
@@ -40,8 +41,14 @@ impl Cluster {
         Some(context)
     }
 
-    /// Looks whether a Secret exists, without reading it. What cannot be told in time is not asked.
-    pub(super) async fn look_for_secret(&self, secret: &SecretName) -> SecretKnowledge {
+    /// Looks whether a Secret exists, without reading it. What cannot be told in time is not asked, nor
+    /// while too many others ask: one question is one request to the API server, and strangers must not
+    /// make us flood it.
+    pub(super) async fn look_for_secret(
+        &self,
+        secret: &SecretName,
+        looks: &Semaphore,
+    ) -> SecretKnowledge {
         if secret.namespace != self.namespace {
             return SecretKnowledge::NotAsked;
         }
@@ -50,7 +57,10 @@ impl Cluster {
             return SecretKnowledge::Missing;
         }
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &secret.namespace);
-        let looked = secrets.get_metadata_opt(&secret.name);
+        let looked = async {
+            let _permit = looks.acquire().await;
+            secrets.get_metadata_opt(&secret.name).await
+        };
         match tokio::time::timeout(SECRET_TIMEOUT, looked).await {
             Ok(Ok(Some(_))) => SecretKnowledge::Found,
             Ok(Ok(None)) => SecretKnowledge::Missing,

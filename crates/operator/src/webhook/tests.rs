@@ -158,6 +158,32 @@ async fn a_missing_secret_is_warned_about_and_an_unknown_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn many_questions_at_once_do_not_flood_the_api_server_and_are_all_answered() {
+    let world = World::new();
+    world.server.fail(|_, _| Fault::Silence);
+    let review = creation(&machine(whole_spec())).to_string();
+    let ask = || async {
+        let request = Request::post(VALIDATE).header(CONTENT_LENGTH, review.len());
+        let request = request.body(Body::from(review.clone())).unwrap();
+        world.router.clone().call(request).await.unwrap().status()
+    };
+    let mut asked = std::pin::pin!(futures::future::join_all((0..100).map(|_| ask())));
+    let answers = tokio::select! {
+        biased;
+        early = &mut asked => early,
+        () = tokio::time::sleep(Duration::from_secs(1)) => {
+            assert_eq!(world.server.lock().log.len(), LOOKS_AT_ONCE);
+            asked.await
+        }
+    };
+    assert!(answers.iter().all(|status| *status == StatusCode::OK), "{answers:?}");
+    // Those who wait are not counted for ever.
+    world.server.fail(|_, _| Fault::None);
+    let after = world.answer(VALIDATE, &creation(&machine(whole_spec()))).await;
+    assert!(after["warnings"].to_string().contains("not found"), "{after}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_no_question_is_refused_with_a_reason_and_the_next_one_is_answered() {
     let world = World::new();
     let nested = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
