@@ -13,8 +13,11 @@ use crate::proxy::ProxySettings;
 /// The name of the DaemonSet, of its service account and of the check that belongs to it.
 pub const TERMINATION_HANDLER: &str = "machine-api-termination-handler";
 
-/// The kubelet's own credentials, with which a handler speaks of its own Node.
-const KUBELET_CONFIG: &str = "/var/lib/kubelet/kubeconfig";
+/// Where a kubelet keeps its kubeconfig, with which a handler speaks of its own Node: on OpenShift, and on
+/// nodes that kubeadm or something like it has joined.
+const KUBELET_CONFIG_OF_OPENSHIFT: &str = "/var/lib/kubelet/kubeconfig";
+const KUBELET_CONFIG_OF_KUBEADM: &str = "/etc/kubernetes/kubelet.conf";
+/// The certificates that it names; every kubelet has them there.
 const KUBELET_CERTIFICATES: &str = "/var/lib/kubelet/pki";
 
 /// What the DaemonSet of termination handlers is made from.
@@ -23,6 +26,13 @@ pub struct TerminationHandler {
     pub namespace: String,
     pub image: String,
     pub proxy: ProxySettings,
+    /// Where the kubelet's kubeconfig is on the machines.
+    pub kubelet_config: String,
+}
+
+/// Where the kubelet's kubeconfig is on the machines of this cluster, if nobody says.
+pub fn default_kubelet_config(is_openshift: bool) -> &'static str {
+    if is_openshift { KUBELET_CONFIG_OF_OPENSHIFT } else { KUBELET_CONFIG_OF_KUBEADM }
 }
 
 /// A pod on every spot node that watches for the provider's notice.
@@ -71,7 +81,7 @@ fn pod(handler: &TerminationHandler) -> Value {
         "terminationGracePeriodSeconds": 30,
         "tolerations": [{ "effect": "NoSchedule", "operator": "Exists" }],
         "volumes": [
-            { "name": "kubeconfig", "hostPath": { "path": KUBELET_CONFIG, "type": "File" } },
+            { "name": "kubeconfig", "hostPath": { "path": &handler.kubelet_config, "type": "File" } },
             { "name": "pki", "hostPath": { "path": KUBELET_CERTIFICATES, "type": "Directory" } },
         ],
     })
@@ -79,7 +89,7 @@ fn pod(handler: &TerminationHandler) -> Value {
 
 fn container(handler: &TerminationHandler) -> Value {
     let mut environment = vec![
-        json!({ "name": "KUBECONFIG", "value": KUBELET_CONFIG }),
+        json!({ "name": "KUBECONFIG", "value": &handler.kubelet_config }),
         json!({
             "name": "NODE_NAME",
             "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": "spec.nodeName" } },
@@ -111,7 +121,7 @@ fn container(handler: &TerminationHandler) -> Value {
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            { "name": "kubeconfig", "mountPath": KUBELET_CONFIG, "readOnly": true },
+            { "name": "kubeconfig", "mountPath": &handler.kubelet_config, "readOnly": true },
             { "name": "pki", "mountPath": KUBELET_CERTIFICATES, "readOnly": true },
         ],
     })

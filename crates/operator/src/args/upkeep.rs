@@ -29,9 +29,24 @@ pub struct UpkeepArgs {
     #[arg(long, value_name = "IMAGE")]
     pub termination_handler_image: Option<String>,
 
+    /// Where the kubelet's kubeconfig is on the machines, for the termination handlers. By default
+    /// /var/lib/kubelet/kubeconfig on OpenShift and /etc/kubernetes/kubelet.conf elsewhere. The
+    /// certificates that it names must be under /var/lib/kubelet/pki.
+    #[arg(long, value_name = "FILE", value_parser = absolute_path)]
+    pub termination_handler_kubeconfig: Option<String>,
+
     /// File with the images of the release, as in the ConfigMap machine-api-operator-images.
     #[arg(long, value_name = "FILE")]
     pub images_json: Option<PathBuf>,
+}
+
+/// A path that can be mounted into a pod.
+fn absolute_path(text: &str) -> Result<String, String> {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(':');
+    match text.strip_prefix('/') {
+        Some(rest) if rest.split('/').all(is_plain) => Ok(text.to_owned()),
+        _ => Err("expected an absolute path without . and .. and colons".to_owned()),
+    }
 }
 
 /// Whether and how the webhook configurations are kept.
@@ -123,6 +138,18 @@ mod tests {
         assert_eq!(of(&[&flag]), Some(KeepWebhooks::Url(url)));
         assert_eq!(of(&["--keep-webhooks=url:http://127.0.0.1"]), None);
         assert_eq!(of(&["--keep-webhooks=yes"]), None);
+    }
+
+    #[test]
+    fn the_kubeconfig_of_kubelets_is_an_absolute_path() {
+        let of = |path: &str| {
+            let flag = format!("--termination-handler-kubeconfig={path}");
+            parse(&[&flag]).map(|args| args.termination_handler_kubeconfig).ok().flatten()
+        };
+        assert_eq!(of("/etc/kubelet.conf").as_deref(), Some("/etc/kubelet.conf"));
+        for bad in ["", "/", "kubelet.conf", "/a/../b", "/a//b", "/a:b"] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use machinist_core::{
     admission::configuration::{self, Address, Client, SERVICE, SERVICE_PORT, Trust},
     upkeep::{
         History, Kept, Mode, OLD_CONTROLLERS, Object, Observed, TerminationHandler,
-        desired::{TERMINATION_HANDLER, mutating_webhooks, validating_webhooks},
+        desired::{
+            TERMINATION_HANDLER, default_kubelet_config, mutating_webhooks, validating_webhooks,
+        },
         mode, termination_check, termination_handler,
     },
 };
@@ -75,6 +77,10 @@ fn termination_objects(context: &Context, upkeep: &Upkeep, image: String) -> [Ob
         namespace: upkeep.namespace.clone(),
         image,
         proxy: context.stores.openshift.proxy().unwrap_or_default(),
+        kubelet_config: upkeep.args.termination_handler_kubeconfig.clone().unwrap_or_else(|| {
+            let is_openshift = context.stores.openshift.infrastructure().is_some();
+            default_kubelet_config(is_openshift).to_owned()
+        }),
     };
     [
         Object {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::{
     History, Kept, Object, Observed, TerminationHandler, UpkeepDecision, decide,
-    desired::{mutating_webhooks, validating_webhooks},
+    desired::{default_kubelet_config, mutating_webhooks, validating_webhooks},
     termination_check, termination_handler,
 };
 use crate::{
@@ -33,6 +33,7 @@ pub fn handler() -> TerminationHandler {
         namespace: "ns".to_owned(),
         image: "image-1".to_owned(),
         proxy: ProxySettings::default(),
+        kubelet_config: default_kubelet_config(true).to_owned(),
     }
 }
 

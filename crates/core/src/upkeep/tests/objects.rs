@@ -11,7 +11,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    super::{Action, History, Kept, Object, TerminationHandler, termination_handler},
+    super::{
+        Action, History, Kept, Object, TerminationHandler, desired::default_kubelet_config,
+        termination_handler,
+    },
     common::{KEPT, decided, handler, of, stored, wanted},
 };
 use crate::proxy::ProxySettings;
@@ -20,6 +23,23 @@ use crate::proxy::ProxySettings;
 fn survives<K: Serialize + DeserializeOwned + Debug>(kept: Kept) {
     let typed: K = serde_json::from_value(wanted(kept)).unwrap();
     assert_eq!(serde_json::to_value(&typed).unwrap(), wanted(kept), "{kept}");
+}
+
+#[test]
+fn the_kubelets_kubeconfig_is_where_the_cluster_has_it() {
+    assert_eq!(default_kubelet_config(true), "/var/lib/kubelet/kubeconfig");
+    let kubelet_config = default_kubelet_config(false).to_owned();
+    assert_eq!(kubelet_config, "/etc/kubernetes/kubelet.conf");
+    let set = termination_handler(&TerminationHandler { kubelet_config, ..handler() });
+    let pod = &set["spec"]["template"]["spec"];
+    for found in [
+        &pod["volumes"][0]["hostPath"]["path"],
+        &pod["containers"][0]["volumeMounts"][0]["mountPath"],
+        &pod["containers"][0]["env"][0]["value"],
+    ] {
+        assert_eq!(*found, "/etc/kubernetes/kubelet.conf");
+    }
+    assert!(!set.to_string().contains("/var/lib/kubelet/kubeconfig"), "{set}");
 }
 
 #[test]
