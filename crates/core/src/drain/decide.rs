@@ -1,7 +1,7 @@
 //! Which pods of a Node are evicted now, who blocks the drain, and when it is complete.
 //!
 //! The rules are those of `kubectl drain --force --ignore-daemonsets --delete-emptydir-data`:
-//! mirror pods and DaemonSet pods stay, everything else goes through the eviction API with its own
+//! mirror pods and pods of DaemonSets that exist stay, everything else goes through the eviction API with its own
 //! grace period. What differs: nothing blocks in a loop. A refused pod is tried again when its
 //! budget changes, or after a growing pause.
 
@@ -168,7 +168,7 @@ fn drain(
     let mut leaving = 0_usize;
     let mut blockers = Vec::new();
     let mut recheck: Option<Timestamp> = None;
-    for pod in observed.pods.iter().filter(|pod| must_go(pod)) {
+    for pod in observed.pods.iter().filter(|pod| must_go(pod) || is_orphan(pod, observed)) {
         match progress(pod, observed, &mut allowance, is_unreachable, now) {
             Progress::Gone => {}
             Progress::Evict { action, refused } => {
@@ -422,20 +422,30 @@ fn budgets_seen(pod: &Pod, budgets: &[&PodDisruptionBudget]) -> String {
     seen.join(",")
 }
 
-/// Whether a pod has to leave before the Node may go.
+/// Whether a pod has to leave before the Node may go, whatever else is known.
 pub fn must_go(pod: &Pod) -> bool {
-    let is_mirror = pod
-        .metadata
-        .annotations
-        .as_ref()
-        .is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror"));
-    let is_daemon = pod
-        .metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .any(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet");
-    !is_mirror && !is_daemon
+    !is_mirror(pod) && daemon_set_of(pod).is_none()
+}
+
+/// The namespace and name of the DaemonSet that keeps a pod. While that exists the pod stays: another
+/// would be made in its place.
+pub fn daemon_set_of(pod: &Pod) -> Option<(&str, &str)> {
+    let owners = pod.metadata.owner_references.iter().flatten();
+    let owner = owners
+        .into_iter()
+        .find(|owner| owner.controller == Some(true) && owner.kind == "DaemonSet")?;
+    Some((pod.metadata.namespace.as_deref().unwrap_or_default(), owner.name.as_str()))
+}
+
+fn is_mirror(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror"))
+}
+
+/// Nobody makes another in its place, so it is a pod like any other.
+fn is_orphan(pod: &Pod, observed: &Observed<'_>) -> bool {
+    !is_mirror(pod)
+        && daemon_set_of(pod).is_some_and(|owner| observed.missing_daemon_sets.contains(&owner))
 }
 
 fn earliest(known: Option<Timestamp>, new: Timestamp) -> Option<Timestamp> {

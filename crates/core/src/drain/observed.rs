@@ -1,6 +1,6 @@
 //! What must be known to drain one machine's Node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
@@ -17,6 +17,9 @@ pub struct Observed<'a> {
     /// Another control-plane Node that is cordoned already, if any.
     pub cordoned_control_plane: Option<&'a str>,
     pub pods: Vec<&'a Pod>,
+    /// Those DaemonSets of the pods, by namespace and name, that certainly do not exist. They are only
+    /// asked for when nothing else is left.
+    pub missing_daemon_sets: BTreeSet<(&'a str, &'a str)>,
     pub budgets: Vec<&'a PodDisruptionBudget>,
     /// What earlier passes of this process tried; losing it costs one early eviction, no more.
     pub attempts: &'a Attempts,

@@ -60,6 +60,7 @@ struct World {
     machine: Machine,
     node: Option<Node>,
     pods: Vec<Pod>,
+    missing: Vec<(&'static str, &'static str)>,
     budgets: Vec<PodDisruptionBudget>,
     cordoned: Option<&'static str>,
     attempts: Attempts,
@@ -71,6 +72,7 @@ impl World {
             machine: machine(json!({"providerSpec": {}}), json!({})),
             node: Some(node(true, "True", json!({}))),
             pods,
+            missing: vec![],
             budgets: vec![],
             cordoned: None,
             attempts: Attempts::default(),
@@ -87,6 +89,7 @@ impl World {
             node: self.node.as_ref(),
             cordoned_control_plane: self.cordoned,
             pods: self.pods.iter().collect(),
+            missing_daemon_sets: self.missing.iter().copied().collect(),
             budgets: self.budgets.iter().collect(),
             attempts: &self.attempts,
         };
@@ -133,6 +136,24 @@ fn daemons_and_mirrors_stay_everything_else_goes() {
     let mirror = json!({"annotations": {"kubernetes.io/config.mirror": "x"}});
     let world = World::new(vec![pod("d", daemon), pod("m", mirror), pod("bare", json!({}))]);
     assert_eq!(evicted(&world.decide()), ["bare"]);
+}
+
+#[test]
+fn a_daemon_whose_set_is_gone_goes_like_any_other_pod() {
+    let daemon = |set: &str| {
+        json!({"ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": set, "uid": set, "controller": true},
+        ]})
+    };
+    let mut mirror = daemon("gone");
+    mirror["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+    let pods = vec![pod("kept", daemon("kept")), pod("orphan", daemon("gone")), pod("m", mirror)];
+    let mut world = World::new(pods);
+    world.missing = vec![("app", "gone"), ("elsewhere", "kept")];
+    assert_eq!(evicted(&world.decide()), ["orphan"]);
+    assert_eq!(drained(&world.decide()).0, "False");
+    world.pods.remove(1);
+    assert_eq!(drained(&world.decide()).0, "True");
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! What is known of a Node that is to be emptied: its pods, their budgets, the control plane.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{
+    apps::v1::DaemonSet,
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{Api, api::ListParams};
 use machinist_api::Machine;
 use machinist_core::{
-    drain::{Attempts, Observed, decide::must_go},
+    drain::{
+        Attempts, Observed,
+        decide::{daemon_set_of, must_go},
+    },
     node,
 };
 
@@ -21,6 +25,7 @@ pub struct Observation {
     node: Option<Arc<Node>>,
     cordoned_control_plane: Option<String>,
     pods: Vec<Arc<Pod>>,
+    missing_daemon_sets: Vec<(String, String)>,
     budgets: Vec<Arc<PodDisruptionBudget>>,
     attempts: Attempts,
 }
@@ -32,6 +37,11 @@ impl Observation {
             node: self.node.as_deref(),
             cordoned_control_plane: self.cordoned_control_plane.as_deref(),
             pods: self.pods.iter().map(AsRef::as_ref).collect(),
+            missing_daemon_sets: self
+                .missing_daemon_sets
+                .iter()
+                .map(|(namespace, name)| (namespace.as_str(), name.as_str()))
+                .collect(),
             budgets: self.budgets.iter().map(AsRef::as_ref).collect(),
             attempts: &self.attempts,
         }
@@ -52,6 +62,11 @@ pub async fn observe(
         Some(node) => pods_on(context, node).await?,
         None => Vec::new(),
     };
+    let is_cordoned = node.as_ref().is_some_and(|node| node::is_unschedulable(node));
+    let missing_daemon_sets = match is_cordoned && !pods.iter().any(|pod| must_go(pod)) {
+        true => missing_daemon_sets(context, &pods).await?,
+        false => Vec::new(),
+    };
     memory.change(&key, |attempts| {
         attempts.retain(|uid| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)));
     });
@@ -67,6 +82,7 @@ pub async fn observe(
         cordoned_control_plane: node.as_ref().and_then(|node| other_cordoned(context, node)),
         node,
         pods,
+        missing_daemon_sets,
         budgets,
         attempts: memory.attempts(&key),
     })
@@ -90,6 +106,37 @@ async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, kube::
         .list(&ListParams::default().fields(&selector))
         .await?;
     Ok(listed.items.into_iter().map(Arc::new).collect())
+}
+
+/// The DaemonSets of these pods that do not exist. Only asked for when nothing else is left, so once for
+/// each at the end of a drain: nobody needs a watch of all DaemonSets for that.
+async fn missing_daemon_sets(
+    context: &Context,
+    pods: &[Arc<Pod>],
+) -> Result<Vec<(String, String)>, kube::Error> {
+    let owners: BTreeSet<_> = pods.iter().filter_map(|pod| daemon_set_of(pod)).collect();
+    let mut missing = Vec::new();
+    for (namespace, name) in owners {
+        let api = Api::<DaemonSet>::namespaced(context.client.clone(), namespace);
+        match api.get(name).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if is_missing(&status, name) => {
+                missing.push((namespace.to_owned(), name.to_owned()));
+            }
+            // Whoever does not let us look has its pods left alone, as those of a set that exists.
+            Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+                tracing::warn!(namespace, name, code = status.code, "the DaemonSet cannot be read");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(missing)
+}
+
+/// Whether it is the object that is not there, and not the kind.
+fn is_missing(status: &kube::core::Status, name: &str) -> bool {
+    let details = status.details.as_ref();
+    status.code == 404 && details.is_some_and(|details| details.name == name)
 }
 
 /// The linked Node, or the one of the Machine's instance where no link was made yet. A Node of the

@@ -113,6 +113,62 @@ async fn every_pod_is_tried_whatever_becomes_of_the_others() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn at_the_end_it_is_asked_whether_the_sets_of_daemons_exist() {
+    const DAEMON_SETS: &str = "/apis/apps/v1/namespaces/app/daemonsets";
+    let (world, memory) = (World::new(), Memory::default());
+    add_going(&world, "w", json!({}));
+    let add = |name: &str, owner: Option<&str>| {
+        let owners = owner.map(|name| {
+            json!([{
+                "apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name,
+                "controller": true,
+            }])
+        });
+        let pod = json!({
+            "metadata": {
+                "name": name, "namespace": "app", "uid": format!("uid-{name}"),
+                "resourceVersion": "10", "ownerReferences": owners.unwrap_or_else(|| json!([])),
+            },
+            "spec": { "nodeName": "w", "containers": [] },
+        });
+        world.server.put("/api/v1/pods", pod.clone());
+        world.context.stores.pods.apply_written(read(pod));
+    };
+    add("daemon", Some("kept"));
+    add("orphan", Some("gone"));
+    add("web", None);
+    world.server.put(DAEMON_SETS, json!({ "metadata": { "name": "kept", "namespace": "app" } }));
+    let asked = || {
+        let all = world.requests("GET");
+        all.into_iter().filter(|path| path.starts_with(DAEMON_SETS)).collect::<Vec<_>>()
+    };
+    drain_all(&world, &memory, &["w"]).await;
+    drain_all(&world, &memory, &["w"]).await;
+    let evicted: Vec<_> =
+        world.requests("POST").into_iter().filter(|path| path.contains("/pods/orphan/")).collect();
+    assert_eq!((asked().len(), evicted.len()), (0, 0), "something else is left");
+
+    let key = ObjectKey::new("app", "web");
+    world.server.delete("/api/v1/pods", "web");
+    world.context.stores.pods.forget_written(&key, "uid-web");
+    drain_all(&world, &memory, &["w"]).await;
+    assert_eq!(asked(), [format!("{DAEMON_SETS}/gone"), format!("{DAEMON_SETS}/kept")]);
+    let posted = world.requests("POST");
+    assert!(posted.iter().any(|path| path.contains("/pods/orphan/eviction")), "{posted:?}");
+    assert!(!posted.iter().any(|path| path.contains("/pods/daemon/")), "{posted:?}");
+
+    // Whoever may not look leaves them alone, and the drain is not held up by it.
+    world.server.fail(|method, path| match *method {
+        Method::GET if path.starts_with(DAEMON_SETS) => Fault::Code(403),
+        _ => Fault::None,
+    });
+    drain_all(&world, &memory, &["w"]).await;
+    let machine = world.context.stores.machines.get(&ObjectKey::new("ns", "w")).unwrap();
+    let conditions = &machine.status.as_ref().unwrap().conditions;
+    assert!(condition::is_true(conditions, "Drained"), "{conditions:?}");
+}
+
 #[test]
 fn it_is_known_which_machines_are_under_way() {
     let (memory, key) = (Memory::default(), ObjectKey::new("ns", "m"));

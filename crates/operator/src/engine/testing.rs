@@ -136,7 +136,7 @@ impl FakeServer {
             Method::GET => match state.objects.get(&item) {
                 Some(object) => success(object),
                 None if state.is_collection(&path) => success(&state.list(&path)),
-                None => failure(404, "NotFound"),
+                None => not_found(&item.1),
             },
             Method::POST => {
                 let mut object = body();
@@ -201,7 +201,15 @@ impl State {
     fn is_collection(&self, path: &str) -> bool {
         matches!(
             path.rsplit('/').next(),
-            Some("configmaps" | "leases" | "events" | "machines" | "nodes" | "metal3remediations")
+            Some(
+                "configmaps"
+                    | "leases"
+                    | "events"
+                    | "machines"
+                    | "nodes"
+                    | "pods"
+                    | "metal3remediations"
+            )
         )
     }
 
@@ -251,6 +259,15 @@ impl State {
 
 fn success(object: &Value) -> Response<ResponseBody> {
     Response::new(ResponseBody::from(object.to_string()))
+}
+
+/// As the API server says that an object is not there, and not the kind.
+fn not_found(name: &str) -> Response<ResponseBody> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": 404, "reason": "NotFound", "message": "NotFound", "details": { "name": name },
+    });
+    Response::builder().status(404).body(ResponseBody::from(status.to_string())).unwrap()
 }
 
 fn failure(code: u16, reason: &str) -> Response<ResponseBody> {
