@@ -39,6 +39,9 @@ pub struct InfrastructureStatus {
     pub infrastructure_name: String,
     #[serde(default)]
     pub platform_status: Option<PlatformStatus>,
+    /// `SingleReplica` where the control plane is one node.
+    #[serde(default)]
+    pub control_plane_topology: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use machinist_api::openshift_config::Infrastructure;
 
 /// How long a lease lasts and how often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,22 @@ pub struct LeaseTimings {
 impl LeaseTimings {
     /// The timings of the original `machine-api-operator`.
     pub const MACHINE_API_OPERATOR: Self = Self::of_seconds(137, 107, 26);
+    /// The same where the control plane is one node: whenever its API server is replaced there is none
+    /// for a while, and nobody else who could take over.
+    pub const MACHINE_API_OPERATOR_ON_ONE_NODE: Self = Self::of_seconds(270, 240, 60);
     /// The timings of the original machine controllers.
     pub const MACHINE_CONTROLLERS: Self = Self::of_seconds(120, 110, 20);
+
+    /// The timings of the original `machine-api-operator` in this cluster; without Infrastructure it is
+    /// not OpenShift.
+    #[must_use]
+    pub fn of_operator(infrastructure: Option<&Infrastructure>) -> Self {
+        let status = infrastructure.and_then(|known| known.status.as_ref());
+        match status.and_then(|status| status.control_plane_topology.as_deref()) {
+            Some("SingleReplica") => Self::MACHINE_API_OPERATOR_ON_ONE_NODE,
+            Some(_) | None => Self::MACHINE_API_OPERATOR,
+        }
+    }
 
     /// Makes timings of whole seconds.
     #[must_use]
@@ -220,6 +235,28 @@ mod tests {
             renewed: Some(wall("2026-01-01T00:10:00Z")),
             transitions: 4,
         }
+    }
+
+    #[test]
+    fn where_the_control_plane_is_one_node_the_operators_lease_lasts_longer() {
+        let of = |status: serde_json::Value| {
+            let object = serde_json::json!({
+                "metadata": { "name": "cluster" }, "spec": {}, "status": status,
+            });
+            LeaseTimings::of_operator(Some(&serde_json::from_value(object).unwrap()))
+        };
+        let single = of(serde_json::json!({ "controlPlaneTopology": "SingleReplica" }));
+        assert_eq!(single, LeaseTimings::of_seconds(270, 240, 60));
+        single.validate().unwrap();
+        let usual = LeaseTimings::of_seconds(137, 107, 26);
+        for status in [
+            serde_json::json!({ "controlPlaneTopology": "HighlyAvailable" }),
+            serde_json::json!({ "infrastructureTopology": "SingleReplica" }),
+            serde_json::json!({}),
+        ] {
+            assert_eq!(of(status.clone()), usual, "{status}");
+        }
+        assert_eq!(LeaseTimings::of_operator(None), usual);
     }
 
     fn check(observed: Option<(&str, u64)>, now: u64, expected: &LeaseDecision) {

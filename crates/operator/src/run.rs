@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
 use kube::Client;
-use machinist_api::openshift_config::{ApiServer, CLUSTER};
+use machinist_api::openshift_config::{ApiServer, CLUSTER, Infrastructure};
 use machinist_core::{
     approval::{Bootstrapper, Policy as ApprovalPolicy},
     lease::LeaseTimings,
@@ -28,7 +28,7 @@ use crate::{
         leadership::Leadership,
         lease::{Election, NamedLease},
         queue::{Outcome, Queue},
-        store::{InvalidObject, ObjectKey},
+        store::{InvalidObject, ObjectKey, Store},
         supervisor::Spawner,
         watch::Watch,
     },
@@ -160,7 +160,7 @@ pub fn start(
             }
         }),
     });
-    let leadership = start_election(args, client, env, metrics, spawner)?;
+    let leadership = start_election(args, client, env, metrics, spawner, &stores.infrastructures)?;
     let context = Arc::new(Context {
         client: client.clone(),
         env: env.clone(),
@@ -311,6 +311,7 @@ fn start_election(
     env: &Env,
     metrics: &Metrics,
     spawner: &Spawner,
+    infrastructures: &Store<Infrastructure>,
 ) -> anyhow::Result<Leadership> {
     let (operator, controllers) = match args.leader_elect_lease_duration {
         None => (LeaseTimings::MACHINE_API_OPERATOR, LeaseTimings::MACHINE_CONTROLLERS),
@@ -325,9 +326,23 @@ fn start_election(
     };
     let identity = args.identity.clone().unwrap_or_else(|| default_identity(env));
     let leases = NamedLease::originals(operator, controllers);
-    let (election, leadership) =
+    let (mut election, leadership) =
         Election::new(client, env, metrics, &args.namespace, identity, leases)?;
-    spawner.spawn_last("leader election", election.run(spawner.stopping_last()));
+    let is_chosen = args.leader_elect_lease_duration.is_some();
+    let (infrastructures, stopping) = (infrastructures.clone(), spawner.stopping_last());
+    spawner.spawn_last("leader election", async move {
+        // How long the operator's own lease lasts is a matter of the cluster.
+        if !is_chosen {
+            tokio::select! {
+                biased;
+                () = stopping.cancelled() => return Ok(()),
+                () = infrastructures.synced() => {}
+            }
+            let cluster = infrastructures.get(&ObjectKey::cluster_wide(CLUSTER));
+            election.set_first_timings(LeaseTimings::of_operator(cluster.as_deref()))?;
+        }
+        election.run(stopping).await
+    });
     Ok(leadership)
 }
 

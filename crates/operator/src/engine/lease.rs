@@ -137,6 +137,19 @@ impl Election {
         Ok((election, leadership))
     }
 
+    /// Gives the first lease other timings; before the election is run.
+    ///
+    /// # Errors
+    /// Fails when they contradict each other.
+    pub fn set_first_timings(&mut self, timings: LeaseTimings) -> anyhow::Result<()> {
+        if let Some(first) = self.candidacies.first_mut() {
+            let name = &first.lease.name;
+            timings.validate().map_err(|error| anyhow::anyhow!("lease {name}: {error}"))?;
+            first.lease.timings = timings;
+        }
+        Ok(())
+    }
+
     /// Acquires the leases, keeps them, and releases them when `stopping` is cancelled.
     ///
     /// # Errors

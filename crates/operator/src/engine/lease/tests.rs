@@ -114,6 +114,24 @@ async fn a_lone_process_acquires_all_leases_in_order_and_renews_them() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_operators_lease_may_have_the_timings_of_the_cluster() {
+    let (server, env) = (FakeServer::new(), env());
+    let leases = NamedLease::originals(
+        LeaseTimings::MACHINE_API_OPERATOR,
+        LeaseTimings::MACHINE_CONTROLLERS,
+    );
+    let (mut election, leadership) =
+        Election::new(&server.client(), &env, &Metrics::new(), "ns", "first", leases).unwrap();
+    election.set_first_timings(LeaseTimings::of_seconds(10, 10, 1)).unwrap_err();
+    election.set_first_timings(LeaseTimings::MACHINE_API_OPERATOR_ON_ONE_NODE).unwrap();
+    let (supervisor, stopping) = (Supervisor::new(), CancellationToken::new());
+    supervisor.spawner().spawn("election", election.run(stopping));
+    seconds_until(&env, || leadership.is_held()).await.unwrap();
+    let durations = NAMES.map(|name| lease(&server, name)["leaseDurationSeconds"].clone());
+    assert_eq!(durations, [270, 120, 120, 120, 120].map(Value::from));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_foreign_holder_of_any_one_lease_keeps_us_waiting_until_it_stops_renewing() {
     let (server, env) = (FakeServer::new(), env());
     foreign(&server, NAMES[3], "old-controller");
