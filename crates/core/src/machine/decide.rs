@@ -11,7 +11,8 @@ use machinist_api::{
 
 use super::{
     binding::{Binding, bind},
-    deleting, down,
+    deleting,
+    down::{self, state_unknown},
     launch::{launch, launch_held_until},
     living,
     observed::{
@@ -131,7 +132,9 @@ pub fn decide(observed: &Observed<'_>, policy: &Policy, now: Timestamp) -> Machi
         return decision;
     }
     if is_failed_for_good(machine) {
-        return settle(machine, draft);
+        let mut decision = settle(machine, draft);
+        decision.actions.extend(state_unknown(machine));
+        return decision;
     }
     match &observed.cloud {
         CloudKnowledge::Loading => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
-    Condition, ConditionSeverity,
+    Condition, ConditionSeverity, Machine,
     condition::{self, to_seconds},
     names::{annotation, condition_type, event, reason},
     provider_status::DriftRecord,
@@ -61,14 +61,18 @@ pub(super) fn gone(
         }
     }
     draft.instance_missing(&format!("Instance not found on provider: {}", down.words));
-    let state = BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), "Unknown".to_owned())]);
-    let annotations = entries::missing_from(state, machine.metadata.annotations.as_ref());
-    let mut actions = Vec::new();
-    if !annotations.is_empty() {
-        actions.push(Action::ChangeMetadata(MetadataChange { annotations, ..Default::default() }));
-    }
+    let actions = state_unknown(machine).into_iter().collect();
     respond_to(observed, &down, draft, actions, now)
 }
+
+/// What a Machine that failed says of the state of its instance, if it does not say so yet.
+pub(super) fn state_unknown(machine: &Machine) -> Option<Action> {
+    let state = BTreeMap::from([(annotation::INSTANCE_STATE.to_owned(), "Unknown".to_owned())]);
+    let annotations = entries::missing_from(state, machine.metadata.annotations.as_ref());
+    (!annotations.is_empty())
+        .then(|| Action::ChangeMetadata(MetadataChange { annotations, ..Default::default() }))
+}
+
 /// An instance that does not run.
 pub(super) struct Down {
     pub id: InstanceId,

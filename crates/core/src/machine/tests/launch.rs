@@ -124,7 +124,14 @@ fn a_failed_machine_is_left_alone_until_its_spec_changes() {
             "providerStatus": {"refusedGeneration": 1},
         },
     });
-    assert!(decided(&machine(failed.clone()), vec![]).actions.is_empty());
+    // All that is left to do is to say that nothing is known of an instance.
+    let told = decided(&machine(failed.clone()), vec![]);
+    let [Action::ChangeMetadata(change)] = told.actions.as_slice() else { panic!("{told:?}") };
+    assert_eq!(change.annotations["machine.openshift.io/instance-state"], "Unknown");
+    let mut telling = failed.clone();
+    let state = json!({"machine.openshift.io/instance-state": "Unknown"});
+    merge(&mut telling, json!({"metadata": {"annotations": state}}));
+    assert!(decided(&machine(telling), vec![]).actions.is_empty());
     let mut corrected = failed;
     merge(&mut corrected, json!({"metadata": {"generation": 2}}));
     let decision = decided(&machine(corrected), vec![]);
