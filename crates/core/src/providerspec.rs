@@ -48,9 +48,7 @@ pub fn read(provider_spec: &ProviderSpec) -> Result<ProviderSpecFacts, FieldErro
                 ),
             ));
         }
-        // The controllers before us read whatever they found as AWS's, and users left the kind out.
-        // No other cloud's has this field, and no Machine on AWS can do without it.
-        None if object.get("ami").is_some_and(Value::is_object) => ProviderKind::Aws,
+        None if is_aws(&object) => ProviderKind::Aws,
         None => {
             return Err(FieldError::new(
                 format!("{PATH}.kind"),
@@ -69,6 +67,19 @@ pub fn read(provider_spec: &ProviderSpec) -> Result<ProviderSpecFacts, FieldErro
             .and_then(|placement| placement.pointer("/host/dedicatedHost/allocationStrategy"))
             .is_some_and(|strategy| strategy == "Dynamic"),
     })
+}
+
+/// Whether a providerSpec is AWS's, for the controllers and for admission alike. The controllers before us
+/// read whatever they found as AWS's, and users left the kind out: then it is one that has the field `ami`,
+/// which no other cloud's has, and no Machine on AWS can do without.
+pub fn is_aws(object: &Map<String, Value>) -> bool {
+    match object.get("kind") {
+        Some(Value::String(kind)) if !kind.is_empty() => kind == "AWSMachineProviderConfig",
+        None | Some(Value::Null | Value::String(_)) => {
+            object.get("ami").is_some_and(Value::is_object)
+        }
+        Some(_) => false,
+    }
 }
 
 /// What is no list of named things is the provider's to refuse.

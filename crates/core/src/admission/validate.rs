@@ -17,7 +17,7 @@ use super::{
     object::{Kind, at, is_deleting, provider_spec_object, text},
     shape,
 };
-use crate::{decision::FieldError, machineset};
+use crate::{decision::FieldError, machineset, providerspec::is_aws};
 
 /// What somebody wants to do.
 #[derive(Clone, Copy, Debug)]
@@ -78,14 +78,14 @@ pub(super) enum Rules {
     Untouched,
 }
 
-/// The cluster's platform decides. Where there is none, the kind does; a providerSpec that is no
+/// The cluster's platform decides. Where there is none, the kind does, as the controllers read it; a providerSpec that is no
 /// object has none, and is wanted by the only rules there are.
 pub(super) fn rules_for(value: Option<&Value>, context: &Context) -> Rules {
     match context.platform {
         Some(Platform::Aws) => Rules::Aws,
         Some(Platform::Other) => Rules::Untouched,
         None => match value {
-            Some(Value::Object(spec)) if text(spec, "kind") != Some(aws::KIND) => Rules::Untouched,
+            Some(Value::Object(spec)) if !is_aws(spec) => Rules::Untouched,
             _ => Rules::Aws,
         },
     }

@@ -68,6 +68,15 @@ fn on_plain_kubernetes_the_kind_decides() {
     assert_eq!(faults_of(json!({"kind": "GCPMachineProviderSpec"})), Vec::<String>::new());
     assert_eq!(faults_of(json!({"kind": "AWSMachineProviderConfig"})).len(), 5);
     assert_eq!(faults_of(whole_spec()), Vec::<String>::new());
+    // As the controllers read it: without a kind it is AWS's if it has an image of AWS's.
+    assert_eq!(faults_of(json!({"ami": {"id": "ami-1"}})).len(), 4);
+    assert_eq!(faults_of(json!({"kind": "", "ami": {"id": "ami-1"}})).len(), 4);
+    assert_eq!(faults_of(json!({"zone": "a"})), Vec::<String>::new());
+    assert_eq!(faults_of(json!({"kind": 7, "ami": {}})), Vec::<String>::new());
+    let context = Context { region: Some("r-1".to_owned()), ..Context::default() };
+    let unkind = mutate(Kind::Machine, &machine(json!({"ami": {"id": "ami-1"}})), &context);
+    let patch = serde_json::to_value(unkind.unwrap().patch).unwrap().to_string();
+    assert!(patch.contains("r-1") && patch.contains("worker-user-data"), "{patch}");
     assert_eq!(
         faults_of(Value::Null),
         ["providerSpec.value: Required value: a value must be provided"]
