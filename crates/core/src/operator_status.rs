@@ -20,6 +20,8 @@ pub mod condition_type {
     pub const OBJECTS_KEPT: &str = "ObjectsKept";
     /// Whether certificates of kubelets are approved here.
     pub const CERTIFICATE_APPROVAL: &str = "CertificateApproval";
+    /// Whether a person has switched everything off that changes something.
+    pub const HELD: &str = "Held";
 }
 
 /// Their reasons.
@@ -31,6 +33,7 @@ pub mod reason {
     pub const INSTANCES_WITHOUT_MACHINE: &str = "InstancesWithoutMachine";
     pub const UPKEEP_FAILED: &str = "UpkeepFailed";
     pub const SWITCHED_OFF: &str = "SwitchedOff";
+    pub const HELD: &str = "OperatorHeld";
 }
 
 /// What is known of the operator's own state.
@@ -45,6 +48,8 @@ pub struct Observed {
     /// What is wrong with the operator's own objects; none before they were first looked at.
     pub upkeep_problems: Option<Vec<String>>,
     pub approval: Approval,
+    /// Why nothing is done, if a person wants it so.
+    pub hold: Option<Wait>,
 }
 
 /// Who approves the certificates of kubelets.
@@ -89,6 +94,7 @@ pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> V
         orphans(observed),
         objects(observed),
         approval(observed),
+        held(observed),
     ];
     let mut conditions: Vec<Condition> =
         facts.into_iter().map(|fact| fact.condition(known, now)).collect();
@@ -99,7 +105,7 @@ pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> V
 /// Whether a condition is bad news. Not to know is neither good nor bad (Rule 7).
 pub fn needs_attention(condition: &Condition) -> bool {
     match condition.type_.as_str() {
-        condition_type::ORPHAN_INSTANCES => condition.status == "True",
+        condition_type::ORPHAN_INSTANCES | condition_type::HELD => condition.status == "True",
         // That somebody else does it is no news at all.
         condition_type::CERTIFICATE_APPROVAL => false,
         _ => condition.status == "False",
@@ -227,6 +233,20 @@ fn approval(observed: &Observed) -> Fact {
         Approval::SwitchedOff => {
             let message = "the approval of certificates is switched off".to_owned();
             Fact { type_, status: "False", reason: reason::SWITCHED_OFF, message }
+        }
+    }
+}
+
+/// True is the bad news here.
+fn held(observed: &Observed) -> Fact {
+    let type_ = condition_type::HELD;
+    match &observed.hold {
+        None => {
+            let message = "nobody holds the operator".to_owned();
+            Fact { type_, status: "False", reason: reason::AS_EXPECTED, message }
+        }
+        Some(wait) => {
+            Fact { type_, status: "True", reason: wait.reason, message: wait.message.clone() }
         }
     }
 }
@@ -369,6 +389,19 @@ mod tests {
         approved(Approval::Standby(wait), ("False", "Another", "elsewhere"));
         let off = "the approval of certificates is switched off";
         approved(Approval::SwitchedOff, ("False", reason::SWITCHED_OFF, off));
+    }
+
+    #[test]
+    fn a_hold_is_told_of_and_needs_attention() {
+        let free = Observed::default();
+        let expected = ("False", reason::AS_EXPECTED, "nobody holds the operator");
+        check(&free, condition_type::HELD, expected);
+        assert!(!conditions(&free, &[], at(0)).iter().any(needs_attention));
+        let hold = Some(Wait::on(reason::HELD, "held by somebody"));
+        let held = Observed { hold, ..Observed::default() };
+        check(&held, condition_type::HELD, ("True", reason::HELD, "held by somebody"));
+        let attention = conditions(&held, &[], at(0)).into_iter().filter(needs_attention).count();
+        assert_eq!(attention, 1);
     }
 
     #[test]

@@ -22,8 +22,10 @@ use crate::{
         env::Env,
         events::{EventRecorder, EventTarget, EventType},
         leadership::Leadership,
+        queue::Outcome,
         store::{ObjectKey, Store},
     },
+    hold::{self, Hold},
     metrics::Metrics,
     openshift::OpenShift,
 };
@@ -42,6 +44,8 @@ pub struct Stores {
     pub requests: Store<CertificateSigningRequest>,
     /// What OpenShift says of the whole cluster.
     pub openshift: OpenShift,
+    /// Whether everything is to stand still.
+    pub hold: Hold,
 }
 
 impl Stores {
@@ -74,6 +78,22 @@ impl Context {
     pub fn require_leadership(&self) -> anyhow::Result<()> {
         anyhow::ensure!(self.leadership.is_held(), "the leases are not held any more");
         Ok(())
+    }
+
+    /// Asked right before something is done that a person may have forbidden meanwhile.
+    pub fn require_leave(&self) -> anyhow::Result<()> {
+        self.require_leadership()?;
+        match self.stores.hold.wait() {
+            Some(wait) => Err(anyhow::anyhow!(wait.message)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a pass ends with at once while the operator is held.
+    pub fn held(&self, controller: &str, key: &ObjectKey) -> Option<Outcome> {
+        let wait = self.stores.hold.wait()?;
+        self.note_waiting(controller, key, &[wait]);
+        Some(Outcome::RecheckAfter(hold::LOOK))
     }
 
     /// Records what a decision has to tell about an object. `action` is what was being done.

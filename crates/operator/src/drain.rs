@@ -29,6 +29,9 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
     };
+    if let Some(outcome) = context.held(NAME, &key) {
+        return outcome;
+    }
     let observation = match observe::observe(context, memory, &machine).await {
         Ok(observation) => observation,
         Err(error) => return Outcome::Failed(error.into()),

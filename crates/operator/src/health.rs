@@ -32,6 +32,9 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.metrics.forget_health_check(&key.namespace, &key.name);
         return Outcome::Settled;
     };
+    if let Some(outcome) = context.held(NAME, &key) {
+        return outcome;
+    }
     if context.stores.openshift.health_checks_are_anothers() {
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;

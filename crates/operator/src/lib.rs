@@ -15,6 +15,7 @@ pub mod drain;
 pub mod engine;
 mod fleet;
 pub mod health;
+pub mod hold;
 pub mod http;
 pub mod index;
 pub mod logging;

@@ -38,6 +38,9 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.metrics.forget_machine(&key.namespace, &key.name);
         return Outcome::Settled;
     };
+    if let Some(outcome) = context.held(NAME, &key) {
+        return outcome;
+    }
     let machine = pause::machine_as_seen(machine, context.stores.openshift.migration());
     let observation = observe::observe(context, &machine).await;
     let check = validate::launch_check(context, &observation).await;

@@ -37,6 +37,9 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         context.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
     };
+    if let Some(outcome) = context.held(NAME, &key) {
+        return outcome;
+    }
     let set = pause::set_as_seen(set, context.stores.openshift.migration());
     let observation = observe::observe(context, memory, &set);
     let now = context.env.now();

@@ -176,6 +176,7 @@ pub fn start(
     spawner.spawn_last("event writer", writer.run(spawner.stopping_last()));
     start_watches(args, client, env, metrics, spawner, &stores, &events);
     stores.openshift.watch(args, client, env, metrics, spawner);
+    stores.hold.watch(client, env, metrics, spawner);
     for (name, is_synced) in stores::sync_checks(&stores) {
         readiness.require(name, is_synced);
     }

@@ -123,6 +123,7 @@ impl StatusPublisher {
         Observed {
             upkeep_problems: self.upkeep.problems(),
             approval,
+            hold: self.context.stores.hold.wait(),
             ..observe(&self.context, &self.findings)
         }
     }

@@ -136,7 +136,7 @@ impl Sweeper {
         access: &CloudAccess,
         memory: &Memory,
     ) -> anyhow::Result<SweepDecision> {
-        self.context.require_leadership()?;
+        self.context.require_leave()?;
         let at = self.context.env.now();
         let api = Api::<Machine>::namespaced(self.context.client.clone(), &self.namespace);
         // All or nothing: one Machine that cannot be read fails the list, and nothing is killed.
@@ -169,7 +169,7 @@ impl Sweeper {
     ) -> anyhow::Result<()> {
         let id = &instance.id;
         access.pace.turn("TerminateInstances", &id.0).await?;
-        self.context.require_leadership()?;
+        self.context.require_leave()?;
         let uid = instance.machine_uid().unwrap_or_default();
         // Whoever was made since the list claims it as well.
         let machines = &self.context.stores.machines;

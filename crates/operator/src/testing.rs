@@ -132,6 +132,7 @@ pub(crate) fn stores() -> Arc<Stores> {
         budgets: Store::builder().build(),
         openshift: OpenShift::new("ns", "1", &infrastructures),
         infrastructures,
+        hold: crate::hold::Hold::new("ns"),
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(|request| index::prune_request(request, &approval::Policy::default()))

@@ -98,7 +98,7 @@ async fn perform(
     namespace: &str,
     action: &Action,
 ) -> anyhow::Result<Done> {
-    context.require_leadership()?;
+    context.require_leave()?;
     if let Some(node) = action.absent_node()
         && !is_absent(context, node).await?
     {

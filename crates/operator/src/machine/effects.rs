@@ -37,7 +37,7 @@ pub(super) async fn launch(
 ) -> anyhow::Result<()> {
     turn(access, &executed.machine, "RunInstances").await?;
     fence(context, executed).await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     let only_call = memory.sends(&ObjectKey::of(&*executed.machine), client_token);
     let answer = access.provider().launch(prepared, client_token).await;
     let machine = Arc::clone(&executed.machine);
@@ -124,7 +124,7 @@ pub(super) async fn tag(
 ) -> anyhow::Result<()> {
     let access = access_of(observation, id)?;
     turn(access, &observation.machine, "CreateTags").await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     match access.provider().tag(id, tags).await {
         Ok(()) => {
             access.view.watch_closely(id.clone());
@@ -145,7 +145,7 @@ pub(super) async fn start(
     executed: &mut Executed,
 ) -> anyhow::Result<()> {
     let access = access_of(observation, id)?;
-    context.require_leadership()?;
+    context.require_leave()?;
     let answer = access.provider().start(id).await;
     access.view.watch_closely(id.clone());
     if let Err(error) = answer {
@@ -169,7 +169,7 @@ pub(super) async fn attach(
     let spec = &executed.machine.spec.provider_spec.value;
     let Some(spec) = spec else { anyhow::bail!("a machine without providerSpec has no balancers") };
     turn(access, &observation.machine, "elbv2:RegisterTargets").await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     let answer = access.provider().attach(spec, instance).await;
     let now = context.env.now();
     match answer {
@@ -196,7 +196,7 @@ pub(super) async fn detach(
     let access = access_of(observation, &instance.id)?;
     let Some(spec) = &observation.machine.spec.provider_spec.value else { return Ok(()) };
     turn(access, &observation.machine, "elbv2:DeregisterTargets").await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     if let Err(error) = access.provider().detach(spec, instance).await {
         tell_failure(context, &observation.machine, event::FAILED_DELETE, &error);
         if matches!(error.class, ErrorClass::Transient | ErrorClass::Throttled) {
@@ -215,7 +215,7 @@ pub(super) async fn terminate(
 ) -> anyhow::Result<()> {
     let access = access_of(observation, id)?;
     turn(access, &observation.machine, "TerminateInstances").await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     let answer = access.provider().terminate(id).await;
     access.view.watch_closely(id.clone());
     match answer {
@@ -243,7 +243,7 @@ pub(super) async fn release_hosts(
         anyhow::bail!("the host of a machine cannot be released without access to its cloud");
     };
     turn(access, machine, "ReleaseHosts").await?;
-    context.require_leadership()?;
+    context.require_leave()?;
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
     if let Err(error) = access.provider().release_hosts(uid).await {
         let failure = failure_of(&error);

@@ -3,7 +3,7 @@
 use machinist_core::approval::Policy as ApprovalPolicy;
 
 use crate::{
-    approval, args::Args, context::Stores, engine::store::Store, health, index,
+    approval, args::Args, context::Stores, engine::store::Store, health, hold::Hold, index,
     openshift::OpenShift,
 };
 
@@ -11,6 +11,7 @@ pub(super) fn new(args: &Args, approval: &ApprovalPolicy) -> Stores {
     let infrastructures = Store::builder().build();
     let release = &args.upkeep.release_version;
     let openshift = OpenShift::new(&args.namespace, release, &infrastructures);
+    let hold = Hold::new(&args.namespace);
     let (by_node, by_state, pruned) = (approval.clone(), approval.clone(), approval.clone());
     Stores {
         machines: Store::builder()
@@ -34,6 +35,7 @@ pub(super) fn new(args: &Args, approval: &ApprovalPolicy) -> Stores {
         budgets: Store::builder().build(),
         infrastructures,
         openshift,
+        hold,
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(move |request| index::prune_request(request, &pruned))
@@ -68,6 +70,7 @@ pub(super) async fn all_synced(stores: &Stores, controller: &str) {
     budgets.synced().await;
     infrastructures.synced().await;
     stores.openshift.synced().await;
+    stores.hold.synced().await;
     match controller {
         health::NAME => stores.health_checks.synced().await,
         approval::NAME => stores.requests.synced().await,
