@@ -14,6 +14,7 @@ pub mod decision;
 pub mod disruption;
 pub mod drain;
 pub mod drift;
+pub mod endpoint;
 mod entries;
 pub mod features;
 pub mod health;

@@ -20,6 +20,7 @@ use kube::{Api, Client};
 use machinist_api::openshift_config::AwsPlatformStatus;
 use machinist_core::{
     cloud::{CloudFailure, ErrorClass},
+    endpoint::{self, NamedBy},
     providerspec::ProviderKind,
     proxy::ProxySettings,
 };
@@ -224,6 +225,10 @@ impl Connector {
         credentials: Credentials,
         surroundings: Surroundings,
     ) -> Result<Current, CloudFailure> {
+        self.check_addresses(&surroundings).map_err(|message| CloudFailure {
+            class: ErrorClass::InvalidConfiguration,
+            message: format!("could not connect to {key}: {message}"),
+        })?;
         let fingerprint = fingerprint(&credentials);
         let ca_bundle_pem = match &self.settings.ca_bundle_pem {
             Some(bundle) => Some(bundle.clone()),
@@ -280,6 +285,24 @@ impl Connector {
             proxy: self.openshift.proxy(),
             trusted_certificates: self.openshift.trusted_ca_version(),
         }
+    }
+
+    /// Says which of the addresses is none that the operator may be sent to.
+    fn check_addresses(&self, surroundings: &Surroundings) -> Result<(), String> {
+        // An empty one means AWS's own.
+        let named = surroundings.endpoints.iter().filter(|(_, url)| !url.is_empty());
+        for (service, url) in named {
+            let is_flag = self.settings.endpoints.contains_key(service);
+            let named_by = if is_flag { NamedBy::Flag } else { NamedBy::Cluster };
+            endpoint::check(url, named_by)
+                .map_err(|why| format!("endpoint of {service}: {why}"))?;
+        }
+        let proxy = surroundings.proxy.iter();
+        for url in proxy.flat_map(|proxy| [&proxy.http, &proxy.https]).flatten() {
+            endpoint::check(url, NamedBy::Proxy)
+                .map_err(|why| format!("proxy of the cluster: {why}"))?;
+        }
+        Ok(())
     }
 
     /// Flags come before the cluster's Infrastructure object.

@@ -116,6 +116,30 @@ async fn a_change_of_the_infrastructure_reaches_machines_and_clients_and_keeps_t
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_infrastructure_sends_the_operator_to_the_metadata_service() {
+    for (url, word) in [
+        ("https://169.254.169.254", "link of the machine"),
+        ("https://[fd00:ec2::254]", "link of the machine"),
+        ("http://ec2.example", "https"),
+    ] {
+        let clouds = Arc::new(ScriptedClouds::default());
+        let world = world(&clouds);
+        world.context.stores.infrastructures.apply_written(read(json!({
+            "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure",
+            "metadata": { "name": "cluster", "uid": "u", "resourceVersion": "5" }, "spec": {},
+            "status": { "platformStatus": { "aws": {
+                "region": "elsewhere", "serviceEndpoints": [{ "name": "ec2", "url": url }],
+            } } },
+        })));
+        let refused = world.context.clouds.of(&machine("a", "demo")).await;
+        let Err(failure) = refused else { panic!("{url}") };
+        let words = format!("{failure:?}");
+        assert!(words.contains("endpoint of ec2") && words.contains(word), "{words}");
+        assert!(clouds.connections.lock().unwrap().is_empty(), "{url}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_of_the_proxy_or_of_the_trusted_certificates_makes_a_new_client() {
     let clouds = Arc::new(ScriptedClouds::default());
     let world = world(&clouds);
