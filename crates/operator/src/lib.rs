@@ -8,6 +8,7 @@
 
 pub mod approval;
 pub mod args;
+pub mod audit;
 pub mod client;
 pub mod cloud;
 pub mod context;

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 pub use self::findings::Findings;
 use crate::{
+    audit::Destruction,
     cloud::{CloudAccess, CloudKey, Snapshot},
     context::Context,
     index,
@@ -176,7 +177,16 @@ impl Sweeper {
         let is_claimed = !machines.by_index(index::MACHINE_BY_INSTANCE, &id.0).is_empty()
             || !machines.by_index(index::MACHINE_BY_UID, uid).is_empty();
         anyhow::ensure!(!is_claimed, "instance {id} was claimed by a machine meanwhile");
-        tracing::info!(cloud = %key, instance = %id, machine_uid = uid, "terminates an orphan");
+        Destruction {
+            call: "TerminateInstances",
+            actor: "sweep",
+            instance: &id.0,
+            machine: String::new(),
+            machine_uid: uid,
+            machine_version: "",
+            reason: format!("an instance of {key} without a Machine"),
+        }
+        .record();
         match access.provider().terminate(id).await {
             Ok(_) => self.context.metrics.count_orphan_terminated(),
             // Gone by itself.

@@ -15,11 +15,13 @@ use machinist_core::{
 use machinist_providers::{PreparedLaunch, ProviderError};
 
 use super::{
+    NAME,
     execute::{Executed, machines},
     memory::Memory,
     observe::Observation,
 };
 use crate::{
+    audit::Destruction,
     cloud::{CloudAccess, pace::NotYet, view::failure_of},
     context::Context,
     engine::{events::EventTarget, store::ObjectKey},
@@ -216,6 +218,7 @@ pub(super) async fn terminate(
     let access = access_of(observation, id)?;
     turn(access, &observation.machine, "TerminateInstances").await?;
     context.require_leave()?;
+    Destruction::of_machine("TerminateInstances", NAME, &id.0, &observation.machine).record();
     let answer = access.provider().terminate(id).await;
     access.view.watch_closely(id.clone());
     match answer {
@@ -245,6 +248,7 @@ pub(super) async fn release_hosts(
     turn(access, machine, "ReleaseHosts").await?;
     context.require_leave()?;
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+    Destruction::of_machine("ReleaseHosts", NAME, "", machine).record();
     if let Err(error) = access.provider().release_hosts(uid).await {
         let failure = failure_of(&error);
         executed.aftermath =

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    audit::tests::Trail,
     cloud::{connect::Connect, testing::ScriptedClouds},
     engine::{
         supervisor::Supervisor,
@@ -86,11 +87,17 @@ async fn an_orphan_is_reported_and_left_alone_by_default() {
 
 #[tokio::test(start_paused = true)]
 async fn an_orphan_is_terminated_when_asked_for_in_the_second_sweep() {
+    let trail = Trail::begin();
     let mut bench = bench(true).await;
     bench.sweeps(1).await;
     assert_eq!(bench.terminated(), [""; 0]);
     bench.sweeps(1).await;
     assert_eq!(bench.terminated(), ["i-2"]);
+    assert_eq!(trail.instances(), bench.terminated());
+    assert_eq!(
+        (&trail.lines()[0]["actor"], &trail.lines()[0]["machine_uid"]),
+        (&json!("sweep"), &json!("uid-gone"))
+    );
     bench.sweeps(3).await;
     assert_eq!(bench.terminated(), ["i-2"], "once");
     assert_eq!(bench.reported(), [""; 0], "what is ending is no orphan");
