@@ -20,6 +20,8 @@ pub mod condition_type {
     pub const OBJECTS_KEPT: &str = "ObjectsKept";
     /// Whether certificates of kubelets are approved here.
     pub const CERTIFICATE_APPROVAL: &str = "CertificateApproval";
+    /// Whether the API server lets the operator do what it wants to.
+    pub const API_PERMISSIONS: &str = "ApiPermissions";
     /// Whether a person has switched everything off that changes something.
     pub const HELD: &str = "Held";
 }
@@ -42,6 +44,8 @@ pub struct Observed {
     pub views: Vec<ViewState>,
     /// Missing permissions, such as `ec2:StartInstances`.
     pub missing_permissions: BTreeSet<String>,
+    /// What the API server refused, such as `patch nodes`; sorted.
+    pub refused_requests: Vec<String>,
     /// Instances without a Machine by id, with what is known of the reason; none before the first
     /// sweep.
     pub orphans: Option<BTreeMap<String, String>>,
@@ -95,6 +99,7 @@ pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> V
         objects(observed),
         approval(observed),
         held(observed),
+        api_permissions(observed),
     ];
     let mut conditions: Vec<Condition> =
         facts.into_iter().map(|fact| fact.condition(known, now)).collect();
@@ -173,6 +178,19 @@ fn permissions(observed: &Observed) -> Fact {
     let message = format!(
         "the credentials lack {}; what needs it is not done, everything else goes on",
         listed(&missing, ", ")
+    );
+    Fact { type_, status: "False", reason: reason::PERMISSION_MISSING, message }
+}
+
+fn api_permissions(observed: &Observed) -> Fact {
+    let type_ = condition_type::API_PERMISSIONS;
+    if observed.refused_requests.is_empty() {
+        let message = "the API server refuses nothing".to_owned();
+        return Fact { type_, status: "True", reason: reason::AS_EXPECTED, message };
+    }
+    let message = format!(
+        "the API server refused to {}; it is tried again, and everything else goes on",
+        listed(&observed.refused_requests, ", to ")
     );
     Fact { type_, status: "False", reason: reason::PERMISSION_MISSING, message }
 }
@@ -334,6 +352,28 @@ mod tests {
                  done, everything else goes on",
             ),
         );
+    }
+
+    #[test]
+    fn refused_requests_are_named() {
+        let of = |refused: &[&str]| Observed {
+            refused_requests: refused.iter().map(|&one| one.to_owned()).collect(),
+            ..Observed::default()
+        };
+        let type_ = condition_type::API_PERMISSIONS;
+        check(&of(&[]), type_, ("True", reason::AS_EXPECTED, "the API server refuses nothing"));
+        check(
+            &of(&["create machines in ns", "patch nodes"]),
+            type_,
+            (
+                "False",
+                reason::PERMISSION_MISSING,
+                "the API server refused to create machines in ns, to patch nodes; it is tried \
+                 again, and everything else goes on",
+            ),
+        );
+        let bad = conditions(&of(&["patch nodes"]), &[], at(0));
+        assert_eq!(bad.into_iter().filter(needs_attention).count(), 1);
     }
 
     #[test]

@@ -118,7 +118,7 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let method = request.method().to_string();
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         let watches = request.uri().query().is_some_and(|query| {
             query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
         });
@@ -139,6 +139,9 @@ where
                 Err(_) => "<error>".to_owned(),
             };
             metrics.count_request(&code, &method, &host);
+            if let Ok(response) = &result {
+                metrics.refusals().note(&method, &path, watches, response.status().as_u16());
+            }
             result
         })
     }
@@ -170,6 +173,15 @@ mod tests {
         let client = with_service(refusing, "default", &metrics);
         let maps: Api<ConfigMap> = Api::default_namespaced(client);
         maps.delete("a", &kube::api::DeleteParams::default()).await.unwrap_err();
+
+        let forbidding = tower::service_fn(|_: Request<Body>| async {
+            let response = Response::builder().status(403).body(Body::empty());
+            Ok::<_, Infallible>(response.unwrap())
+        });
+        let client = with_service(forbidding, "default", &metrics);
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        maps.get("a").await.unwrap_err();
+        assert_eq!(metrics.refusals().list(), ["get configmaps in default"]);
 
         let text = metrics.encode().unwrap();
         let expected = [

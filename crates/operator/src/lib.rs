@@ -25,6 +25,7 @@ pub mod machineset;
 pub mod metrics;
 pub mod nodelink;
 pub mod openshift;
+pub mod refusals;
 pub mod run;
 pub mod scrape;
 pub mod serving;

@@ -25,6 +25,8 @@ pub use self::{
     queues::QueueMetrics,
 };
 
+use crate::refusals::Refusals;
+
 mod certificates;
 mod clouds;
 mod fleet;
@@ -70,6 +72,7 @@ struct Shared {
     instance_failures: InstanceFailures,
     waiting: Waiting,
     servers: Servers,
+    refusals: Refusals,
 }
 
 // The names of the labels are the contract of the original metrics (client-go, controller-runtime, the Machine API).
@@ -159,6 +162,7 @@ impl Metrics {
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
             servers: Servers::default(),
+            refusals: Refusals::default(),
         };
         shared.register();
         Self { shared: Arc::new(shared) }
@@ -265,6 +269,11 @@ impl Metrics {
     pub(crate) fn set_lease_held(&self, name: &str, held: bool) {
         let labels = LeaseLabels { name: name.to_owned() };
         self.shared.lease_held.get_or_create(&labels).set(i64::from(held));
+    }
+
+    /// What the API server refuses, as the client has seen.
+    pub fn refusals(&self) -> &Refusals {
+        &self.shared.refusals
     }
 
     pub(crate) fn count_request(&self, code: &str, method: &str, host: &str) {

@@ -124,6 +124,7 @@ impl StatusPublisher {
             upkeep_problems: self.upkeep.problems(),
             approval,
             hold: self.context.stores.hold.wait(),
+            refused_requests: self.context.metrics.refusals().list(),
             ..observe(&self.context, &self.findings)
         }
     }
