@@ -292,6 +292,12 @@ impl Stage<'_> {
                 if kind == "machines" {
                     return Ok(self.stored_machine(&seen));
                 }
+                if kind == REQUESTS.1 {
+                    let name = format!("node-csr-{}", self.instance(machine)?.id);
+                    let request =
+                        found.and_then(|kind| self.scene().server.get_object(kind, "", &name));
+                    return Ok(request);
+                }
                 let stored = self.stored_machine(&seen);
                 let node = stored.map(|it| text(it.value(), "/status/nodeRef/name").to_owned());
                 (String::new(), node.unwrap_or_default())

@@ -157,7 +157,8 @@ pub struct ObjectName {
     pub namespace: String,
     #[serde(default)]
     pub name: String,
-    /// Instead of a name: this Machine, or its Node where the kind is `nodes`.
+    /// Instead of a name: this Machine, its Node where the kind is `nodes`, or its kubelet's first request
+    /// where it is `certificatesigningrequests`.
     #[serde(default)]
     pub machine: Option<MachineName>,
 }
