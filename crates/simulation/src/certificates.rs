@@ -1,8 +1,9 @@
 //! How is a certificate asked for, and how is it issued? In real bytes, so that the operator reads what
 //! kubelets write.
 //!
-//! The same names are asked for in world after world, so the bytes are made once for each. All kubelets
-//! share one key of the process, and all strangers another: no run depends on which.
+//! The same names are asked for in world after world, so the bytes are made once for each. The first
+//! kubelets of all names share one key of the process, their successors the next, and all strangers
+//! another: no run depends on which.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,10 +37,10 @@ pub struct Asked {
 }
 
 /// Who has the key that a certificate is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyOf {
-    #[default]
-    Kubelet,
+    /// The kubelet that bears its name as so manieth; from 0.
+    Kubelet(usize),
     Stranger,
 }
 
@@ -52,8 +53,14 @@ impl Asked {
             organizations: vec![NODES_GROUP.to_owned()],
             dns: BTreeSet::new(),
             ip: BTreeSet::new(),
-            key: KeyOf::Kubelet,
+            key: KeyOf::Kubelet(0),
         }
+    }
+
+    /// The same, for the key of a later bearer of the name.
+    #[must_use]
+    pub fn by_bearer(self, number: usize) -> Self {
+        Self { key: KeyOf::Kubelet(number), ..self }
     }
 
     /// The same, for a key that no kubelet has.
@@ -186,7 +193,7 @@ fn encode(asked: &Asked) -> Option<String> {
     parameters.subject_alt_names.extend(asked.ip.iter().copied().map(SanType::IpAddress));
     let keys = KEYS.as_ref()?;
     let key = match asked.key {
-        KeyOf::Kubelet => &keys.node,
+        KeyOf::Kubelet(number) => keys.nodes.get(number)?,
         KeyOf::Stranger => &keys.stranger,
     };
     let request = parameters.serialize_request(key).ok()?;
@@ -207,8 +214,11 @@ fn with_bytes<T>(with: impl FnOnce(&mut Bytes) -> T) -> T {
     with(&mut BYTES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// So many instances of one world have one name after another. More cannot ask.
+const BEARERS_MAX: usize = 64;
+
 struct Keys {
-    node: KeyPair,
+    nodes: Vec<KeyPair>,
     stranger: KeyPair,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -217,7 +227,8 @@ static KEYS: LazyLock<Option<Keys>> = LazyLock::new(|| {
     let mut authority = CertificateParams::default();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let issuer = Issuer::new(authority, KeyPair::generate().ok()?);
-    Some(Keys { node: KeyPair::generate().ok()?, stranger: KeyPair::generate().ok()?, issuer })
+    let nodes = (0..BEARERS_MAX).map(|_| KeyPair::generate().ok()).collect::<Option<_>>()?;
+    Some(Keys { nodes, stranger: KeyPair::generate().ok()?, issuer })
 });
 
 #[cfg(test)]

@@ -23,10 +23,21 @@ pub struct Weather {
     pub renewals: BTreeSet<String>,
     /// The certificates, as `status.certificate` holds them, that living kubelets serve with, by Node.
     pub served: BTreeMap<String, Arc<str>>,
+    /// The instances that had a Node's name, in the order in which they first asked under it.
+    bearers: BTreeMap<String, Vec<String>>,
     node_troubles: BTreeMap<String, (FaultKind, Duration)>,
 }
 
 impl Weather {
+    /// As so manieth the instance has the name; from 0.
+    pub fn bearer(&mut self, node: &str, instance: &str) -> usize {
+        let bearers = self.bearers.entry(node.to_owned()).or_default();
+        bearers.iter().position(|known| known == instance).unwrap_or_else(|| {
+            bearers.push(instance.to_owned());
+            bearers.len() - 1
+        })
+    }
+
     /// Lets the guest of an instance fall ill for a while.
     pub fn trouble_node(&mut self, instance: &str, kind: FaultKind, lasting: Duration) {
         self.node_troubles.insert(instance.to_owned(), (kind, lasting));

@@ -103,7 +103,8 @@ impl Judge {
     ) -> Result<(), String> {
         let node = asked.node().unwrap_or_default().to_owned();
         let username = text_at(request.value(), "/spec/username");
-        if username != BOOTSTRAPPER || *asked != Asked::client(&node) {
+        if username != BOOTSTRAPPER || *asked != (Asked { key: asked.key, ..Asked::client(&node) })
+        {
             return Err(format!("{username} asks for {asked:?}"));
         }
         let recently =

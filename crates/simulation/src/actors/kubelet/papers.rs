@@ -48,7 +48,7 @@ impl Papers {
         }
         if self.client.pending.is_none() {
             let metadata = json!({ "name": certificates::client_request_of(id) });
-            let asked = Asked::client(node);
+            let asked = Asked::client(node).by_bearer(scene.hub.weather().bearer(node, id));
             self.client.ask(scene, (BOOTSTRAPPER, metadata), Purpose::Client, &asked, now);
         }
         false
