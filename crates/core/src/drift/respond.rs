@@ -228,9 +228,6 @@ fn wait(words: String, until: Timestamp) -> Response {
     Response { kind: Kind::Wait, words, recheck: Some(until) }
 }
 
-fn later(now: Timestamp, pause: SignedDuration) -> Option<Timestamp> {
-    now.checked_add(pause).ok()
-}
 /// The next full period.
 fn next_look(now: Timestamp) -> Option<Timestamp> {
     let period = HELD_RECHECK.as_secs();
