@@ -87,7 +87,7 @@ mod tests {
         drain,
         engine::queue::Outcome,
         health, machine, machineset,
-        testing::{self, MACHINES, World, pool, read},
+        testing::{self, MACHINE_SETS, MACHINES, World, pool, read},
     };
 
     fn switch(version: u32) -> ConfigMap {
@@ -103,6 +103,7 @@ mod tests {
     async fn no_controller_does_anything_while_it_is_held() {
         let world = World::new();
         let (context, stores) = (&world.context, &world.context.stores);
+        world.server.put(MACHINE_SETS, pool(3));
         stores.machine_sets.apply_written(read(pool(3)));
         let mut going =
             testing::machine("m", json!({ "deletionTimestamp": "2026-01-01T11:59:00Z" }));

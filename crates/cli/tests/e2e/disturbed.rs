@@ -19,9 +19,9 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use machinist_api::{MachineSet, names::lease};
-use machinist_testbed::pki::Authority;
+use machinist_testbed::{operator_process::OperatorProcess, pki::Authority};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
     arena::{Arena, TAKEOVER, run},
@@ -55,6 +55,30 @@ async fn use_it(arena: &Arena, users: Arc<Users>) {
             users.failures.lock().unwrap().push(error.to_string());
         }
         sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Starts the operator again whenever it has ended, as the kubelet of its node does.
+struct Kubelet {
+    operator: Mutex<OperatorProcess>,
+    restarts: AtomicUsize,
+}
+
+impl Kubelet {
+    fn of(operator: OperatorProcess) -> Self {
+        Self { operator: Mutex::new(operator), restarts: AtomicUsize::new(0) }
+    }
+
+    async fn keep_up(&self, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let mut operator = self.operator.lock().await;
+            if !operator.process().is_running() {
+                operator.restart().await.unwrap();
+                self.restarts.fetch_add(1, Ordering::Relaxed);
+            }
+            drop(operator);
+            sleep(Duration::from_millis(200)).await;
+        }
     }
 }
 
@@ -95,7 +119,7 @@ fn a_scale_up_survives_a_kill_stolen_leases_and_another_certificate() {
             ("--keep-webhooks", kept.as_str()),
             ("--webhook-cert-dir", folder.to_str().unwrap()),
         ]);
-        let mut operator = arena.start_operator_with(&flags).await;
+        let kubelet = Kubelet::of(arena.start_operator_with(&flags).await);
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(arena.client.clone());
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(arena.client.clone());
         let bundle = async || {
@@ -113,17 +137,16 @@ fn a_scale_up_survives_a_kill_stolen_leases_and_another_certificate() {
         let disturb = async {
             arena.scale("pool", 30).await;
             wait_made(&arena, 5).await;
-            operator.kill().await;
-            operator.restart().await.unwrap();
+            kubelet.operator.lock().await.kill().await;
             wait_made(&arena, 12).await;
+            let restarts = kubelet.restarts.load(Ordering::Relaxed);
             steal_leases(&arena).await;
-            // It ends itself, since another may act now; a kubelet starts it again.
+            // It ends itself, since another may act now.
             arena
                 .eventually("it has noticed", async || {
-                    (!operator.process().is_running()).then_some(())
+                    (kubelet.restarts.load(Ordering::Relaxed) > restarts).then_some(())
                 })
                 .await;
-            operator.restart().await.unwrap();
             wait_made(&arena, 20).await;
             write_certificate(&folder);
             arena
@@ -134,7 +157,7 @@ fn a_scale_up_survives_a_kill_stolen_leases_and_another_certificate() {
             arena.wait_running(30).await;
             users.is_over.store(true, Ordering::Relaxed);
         };
-        tokio::join!(disturb, use_it(&arena, Arc::clone(&users)));
+        tokio::join!(disturb, use_it(&arena, Arc::clone(&users)), kubelet.keep_up(&users.is_over));
 
         let failures = std::mem::take(&mut *users.failures.lock().unwrap());
         let asked = users.asked.load(Ordering::Relaxed);
@@ -150,7 +173,7 @@ fn a_scale_up_survives_a_kill_stolen_leases_and_another_certificate() {
             })
             .await;
         arena.check_ledger().await;
-        operator.stop().await;
+        kubelet.operator.into_inner().stop().await;
         mutating.delete("machine-api", &DeleteParams::default()).await.unwrap();
         validating.delete("machine-api", &DeleteParams::default()).await.unwrap();
         assert!(mutating.list(&ListParams::default()).await.unwrap().items.is_empty());
