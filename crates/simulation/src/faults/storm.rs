@@ -28,6 +28,12 @@ use crate::{
 const TICK: Duration = Duration::from_secs(10);
 const TICKS_IN_A_MINUTE: f64 = 6.0;
 
+/// How much likelier everything is at the first tick. It comes while Machines that were there before the
+/// operator have no phase yet, which later on is rare: without it, what strikes them would be left to luck.
+const FIRST_TICK_FACTOR: f64 = 30.0;
+/// The first tick comes before the operator has looked at everything.
+const FIRST_TICK_WITHIN: u64 = 3_000;
+
 /// What goes wrong as time passes.
 #[derive(Debug)]
 pub struct Storm {
@@ -36,6 +42,7 @@ pub struct Storm {
     outages: Arc<Mutex<Outages>>,
     until: Timestamp,
     next: Option<Timestamp>,
+    is_first_tick: bool,
     crash_loop_until: Option<Timestamp>,
     denied_until: Option<Timestamp>,
     refused_until: Option<Timestamp>,
@@ -58,6 +65,7 @@ impl Storm {
             outages,
             until,
             next: None,
+            is_first_tick: true,
             crash_loop_until: None,
             denied_until: None,
             refused_until: None,
@@ -74,7 +82,8 @@ impl Storm {
     }
 
     fn hits(&mut self, kind: FaultKind) -> bool {
-        let rate = self.rate(kind) / TICKS_IN_A_MINUTE;
+        let factor = if self.is_first_tick { FIRST_TICK_FACTOR } else { 1.0 };
+        let rate = self.rate(kind) / TICKS_IN_A_MINUTE * factor;
         self.chance.hits(rate)
     }
 
@@ -352,10 +361,11 @@ impl Actor for Storm {
         match self.next {
             None => {
                 self.begin(scene);
-                self.next = Some(later(now, TICK));
+                self.next = Some(later(now, self.chance.millis(0, FIRST_TICK_WITHIN)));
             }
             Some(at) if at <= now => {
                 self.tick(scene, now);
+                self.is_first_tick = false;
                 self.next = Some(later(now, TICK));
             }
             Some(_) => {}

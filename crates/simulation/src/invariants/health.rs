@@ -300,7 +300,9 @@ impl Judge {
                     _ => None,
                 }
             });
-            return State::Bad { due: known.unwrap_or_else(|| later(now, MISSING_GRACE)) };
+            // A Node that was bad and has gone is bad as one that is missing, even if that is sooner.
+            let due = later(now, MISSING_GRACE);
+            return State::Bad { due: known.map_or(due, |known| known.min(due)) };
         };
         let due = check.bad.iter().filter_map(|(type_, status, timeout)| {
             let found = condition(node.value(), type_)?;
