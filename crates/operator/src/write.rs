@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 /// Who we are in `managedFields`.
 const FIELD_MANAGER: &str = "machinist-operator";
+const APPROVAL_MANAGER: &str = "machinist-operator-approval";
 
 /// What a write must find unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +164,12 @@ where
 /// What every patch of ours is sent with.
 pub fn parameters() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER)
+}
+
+/// What the patches are sent with that belong to the approval of a certificate. Elsewhere that is the work
+/// of a program of its own, so managed fields and audit logs tell them from the life of a Machine.
+pub fn approval_parameters() -> PatchParams {
+    PatchParams::apply(APPROVAL_MANAGER)
 }
 
 /// Kind, namespace and name, for messages.

@@ -11,7 +11,7 @@ use crate::{
 
 /// Cells that cannot be hit, with the reason.
 pub const IMPOSSIBLE: &[(FaultKind, &[&str], &str)] = &[
-    (FaultKind::F25, WITHOUT_INSTANCE, "the pods of a Machine that was never launched are on no Node"),
+    (FaultKind::F25, WITHOUT_INSTANCE, "pods of a Machine that was never launched are on no Node"),
     (FaultKind::F30, &["Failed"], "nothing more is done for a Machine that failed for good"),
     (FaultKind::F35, &["Deleting"], "a Machine that goes is not edited by its users"),
     (FaultKind::F40, BUT_PROVISIONING, "instances are new while their Machine is Provisioning"),

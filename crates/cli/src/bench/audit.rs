@@ -17,7 +17,12 @@ pub struct Request {
     /// `machines`, or `machines/status` for a subresource.
     pub resource: String,
     pub code: u16,
+    /// Whether it was sent by the part that approves certificates.
+    pub is_approval: bool,
 }
+
+/// By what its patches tell the approval of certificates from everything else.
+const APPROVAL_MANAGER: &str = "fieldManager=machinist-operator-approval";
 
 /// Requests by verb and resource, as `patch machines/status`.
 pub type Counts = BTreeMap<String, usize>;
@@ -38,6 +43,7 @@ pub struct Requests {
     pub refused: Counts,
     pub event_writes: usize,
     pub lease_writes: usize,
+    /// Approvals, each with the note on the Machine that binds it to its request.
     pub certificate_approvals: usize,
 }
 
@@ -67,7 +73,7 @@ impl Requests {
         match kind {
             "events" => self.event_writes += 1,
             "leases" => self.lease_writes += 1,
-            "certificatesigningrequests" => self.certificate_approvals += 1,
+            _ if request.is_approval => self.certificate_approvals += 1,
             _ if request.code < 400 => self.writes += 1,
             _ => {
                 self.refused_writes += 1;
@@ -156,6 +162,7 @@ fn read_line(user: &str, line: &str) -> anyhow::Result<Option<Request>> {
     if event.user.username != user || event.stage != counted_stage {
         return Ok(None);
     }
+    let is_approval = event.request_uri.contains(APPROVAL_MANAGER);
     let resource = match event.object_ref {
         Some(AuditObject { resource: Some(resource), subresource: Some(subresource) }) => {
             format!("{resource}/{subresource}")
@@ -169,6 +176,7 @@ fn read_line(user: &str, line: &str) -> anyhow::Result<Option<Request>> {
         verb: event.verb,
         resource,
         code: event.response_status.and_then(|status| status.code).unwrap_or(0),
+        is_approval,
     }))
 }
 
@@ -201,6 +209,8 @@ mod tests {
             line("operator", "ResponseComplete", "patch", status, 409, 3),
             line("operator", "ResponseComplete", "create", r#"{"resource":"events"}"#, 201, 4),
             line("operator", "ResponseComplete", "update", r#"{"resource":"leases"}"#, 200, 4),
+            line("operator", "ResponseComplete", "patch", machines, 200, 5)
+                .replace("/x", "/x?&fieldManager=machinist-operator-approval"),
             line("operator", "ResponseComplete", "patch", status, 200, 9),
         ];
         let log = folder.path().join("audit.log");
@@ -217,6 +227,7 @@ mod tests {
         assert_eq!(counted.reads, 1);
         assert_eq!((counted.writes, counted.refused_writes), (2, 1));
         assert_eq!((counted.event_writes, counted.lease_writes), (1, 1));
+        assert_eq!(counted.certificate_approvals, 1);
         assert_eq!(counted.by_verb_and_resource["patch machines/status"], 2);
         assert_eq!(counted.refused["patch machines/status 409"], 1);
         assert_eq!(Requests::between(&requests, at(9), at(10)).writes, 1);

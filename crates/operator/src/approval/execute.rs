@@ -22,9 +22,17 @@ pub async fn execute(
         match action {
             Action::BindMachine { namespace, name, uid, resource_version, annotation, value } => {
                 let api = Api::<Machine>::namespaced(context.client.clone(), namespace);
-                let version = Some(resource_version.as_str());
-                let written =
-                    write::annotation(&api, name, uid, version, annotation, value).await?;
+                let patch = Patch::Merge(json!({
+                    "metadata": {
+                        "uid": uid,
+                        "resourceVersion": resource_version,
+                        "annotations": { (*annotation): value },
+                    },
+                }));
+                let written = api
+                    .patch(name, &write::approval_parameters(), &patch)
+                    .await
+                    .map_err(|error| WriteError::of(format!("Machine {name}"), error))?;
                 context.stores.machines.apply_written(written);
             }
             Action::Approve { name, uid, resource_version, message } => {
@@ -53,7 +61,7 @@ async fn approve(
         "metadata": { "uid": uid, "resourceVersion": resource_version },
         "status": { "conditions": conditions },
     }));
-    api.patch_approval(name, &write::parameters(), &patch)
+    api.patch_approval(name, &write::approval_parameters(), &patch)
         .await
         .map_err(|error| WriteError::of(write::name_of(request), error))
 }
