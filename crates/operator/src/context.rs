@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use k8s_openapi::api::{
     certificates::v1::CertificateSigningRequest,
     core::v1::{Node, Pod},
@@ -66,13 +67,20 @@ pub struct Context {
     pub events: EventRecorder,
     pub stores: Arc<Stores>,
     pub clouds: Clouds,
-    pub policy: Policy,
+    /// How long after a launch the instance may still be invisible to reads.
+    pub launch_visibility: SignedDuration,
     pub leadership: Leadership,
 }
 
 pub type SharedContext = Arc<Context>;
 
 impl Context {
+    /// How far away in time an answer of the cloud can be from the truth, by the clock as it is now.
+    pub fn policy(&self) -> Policy {
+        let clock_set_at = self.env.clock_set_at();
+        Policy { launch_visibility: self.launch_visibility, clock_set_at }
+    }
+
     /// Asked right before the cloud is changed: a process that was paused past its lease must not
     /// act when it wakes (S25).
     pub fn require_leadership(&self) -> anyhow::Result<()> {

@@ -50,7 +50,7 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         tracing::error!(machine = %key, promise, "a promise is broken");
         context.metrics.count_invariant_violation(promise);
     }
-    let decision = decide(&observed, &context.policy, now);
+    let decision = decide(&observed, &context.policy(), now);
     let retry = retryable_failure(&observed.cloud, observed.launch_check.as_ref());
 
     context.note_waiting(NAME, &key, &decision.waiting);

@@ -11,7 +11,6 @@ use machinist_api::openshift_config::{ApiServer, CLUSTER, Infrastructure};
 use machinist_core::{
     approval::{Bootstrapper, Policy as ApprovalPolicy},
     lease::LeaseTimings,
-    machine::Policy,
     sweep, tls_profile,
 };
 use machinist_providers::service;
@@ -168,7 +167,7 @@ pub fn start(
         events: events.clone(),
         stores: Arc::clone(&stores),
         clouds,
-        policy: Policy { launch_visibility: SignedDuration::try_from(args.launch_visibility)? },
+        launch_visibility: SignedDuration::try_from(args.launch_visibility)?,
         leadership,
     });
     fleet::register(&context);

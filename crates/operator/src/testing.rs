@@ -88,7 +88,7 @@ impl World {
             events: recorder,
             stores,
             clouds,
-            policy: Policy::default(),
+            launch_visibility: Policy::default().launch_visibility,
             leadership: Leadership::always_held(),
         };
         Self { server, context, events, supervisor }

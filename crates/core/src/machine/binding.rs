@@ -73,9 +73,9 @@ pub(super) fn bind<'a>(
             _ => Binding::Gone { seen: Some(instance) },
         },
         None => {
-            let visible_from = provider_status(machine)
-                .launch
-                .and_then(|intent| intent.since.checked_add(policy.launch_visibility).ok());
+            let visible_from = provider_status(machine).launch.and_then(|intent| {
+                policy.at_latest(intent.since).checked_add(policy.launch_visibility).ok()
+            });
             match visible_from {
                 Some(until) if until > now => Binding::NotVisibleYet { until },
                 _ => Binding::Gone { seen: None },

@@ -209,6 +209,9 @@ fn launch_may_still_appear(
         // The call may still have been on its way, for a process that is gone by now.
         _ => deleted_at?.checked_add(LAUNCH_CALL).ok()?,
     };
+    // Who recorded it may have had a clock that was behind; the API server's is not.
+    let created_at = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let last_possible = policy.at_latest(last_possible).max(created_at.unwrap_or(last_possible));
     last_possible.checked_add(policy.launch_visibility).ok().filter(|until| *until > now)
 }
 

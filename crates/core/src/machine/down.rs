@@ -55,7 +55,10 @@ pub(super) fn gone(
     if class == Class::Vanished {
         // One read that lacks it proves nothing: it is looked for until it would have shown (S1b).
         let record = record_of(&draft, class, now);
-        let until = record.since.checked_add(policy.disappearance()).unwrap_or(Timestamp::MAX);
+        let until = policy
+            .at_latest(record.since)
+            .checked_add(policy.disappearance())
+            .unwrap_or(Timestamp::MAX);
         if until > now {
             return missing_for_now(observed, &down, record, until, draft, now);
         }

@@ -68,9 +68,17 @@ pub enum CloudKnowledge {
 pub struct Policy {
     /// How long after a launch the instance may still be invisible to reads.
     pub launch_visibility: SignedDuration,
+    /// When the clock that gives the time was last set forward or back, as far as is known.
+    pub clock_set_at: Option<Timestamp>,
 }
 
 impl Policy {
+    /// When something happened at the latest that is on record for `recorded`: across a change of the
+    /// clock nobody can tell how much time has passed.
+    pub fn at_latest(&self, recorded: Timestamp) -> Timestamp {
+        self.clock_set_at.map_or(recorded, |set_at| recorded.max(set_at))
+    }
+
     /// How long an instance that was there must be missing before that is believed. Minutes of
     /// wrong answers were seen; a machine that is replaced a little later costs less.
     pub fn disappearance(&self) -> SignedDuration {
@@ -82,7 +90,7 @@ impl Default for Policy {
     fn default() -> Self {
         // EC2 promises no bound; minutes were seen, seconds are usual. Twice as long only delays
         // the deletion of a Machine whose launch was interrupted.
-        Self { launch_visibility: SignedDuration::from_secs(60) }
+        Self { launch_visibility: SignedDuration::from_secs(60), clock_set_at: None }
     }
 }
 

@@ -170,7 +170,7 @@ pub fn token_mismatch(
     }
     let mut draft = StatusDraft::from_machine(machine, &NodeMatch::None, now);
     let since = draft.provider.launch.as_ref()?.since;
-    if since.checked_add(policy.disappearance()).ok()? > now {
+    if policy.at_latest(since).checked_add(policy.disappearance()).ok()? > now {
         return None;
     }
     if let Some(intent) = &mut draft.provider.launch {

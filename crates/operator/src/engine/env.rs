@@ -7,7 +7,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, Ordering},
     },
     time::Duration,
@@ -25,6 +25,31 @@ use tokio::time::Instant;
 pub struct Env {
     wall_clock: WallClock,
     random: Arc<Mutex<ChaCha12Rng>>,
+    steadiness: Arc<Mutex<Steadiness>>,
+}
+
+/// What the wall clock showed when it was last read, to notice when it is set.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steadiness {
+    last: Option<(Instant, Timestamp)>,
+    set_at: Option<Timestamp>,
+}
+
+/// A clock that is corrected little by little stays within this; one that is set does not.
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(5);
+
+impl Steadiness {
+    fn read(&mut self, at: Instant, shown: Timestamp) {
+        if let Some((last_at, last_shown)) = self.last {
+            let passed = SignedDuration::try_from(at.saturating_duration_since(last_at))
+                .unwrap_or(SignedDuration::MAX);
+            let moved = shown.duration_since(last_shown);
+            if moved.saturating_sub(passed).abs() > CLOCK_TOLERANCE {
+                self.set_at = Some(shown);
+            }
+        }
+        self.last = Some((at, shown));
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +75,7 @@ impl Env {
         Ok(Self {
             wall_clock: WallClock::System,
             random: Arc::new(Mutex::new(ChaCha12Rng::from_seed(seed))),
+            steadiness: Arc::default(),
         })
     }
 
@@ -64,6 +90,7 @@ impl Env {
                 jumped: Arc::default(),
             },
             random: Arc::new(Mutex::new(ChaCha12Rng::seed_from_u64(seed))),
+            steadiness: Arc::default(),
         }
     }
 
@@ -79,6 +106,26 @@ impl Env {
     /// Returns the wall-clock time: for what people and other programs read, never for a timer.
     #[must_use]
     pub fn now(&self) -> Timestamp {
+        let shown = self.read_wall_clock();
+        self.steadiness().read(Instant::now(), shown);
+        shown
+    }
+
+    /// Returns the time that the wall clock showed when it was last seen to have been set, forward or
+    /// back, since the process began. How long ago something before that was, it cannot tell.
+    #[must_use]
+    pub fn clock_set_at(&self) -> Option<Timestamp> {
+        let shown = self.read_wall_clock();
+        let mut steadiness = self.steadiness();
+        steadiness.read(Instant::now(), shown);
+        steadiness.set_at
+    }
+
+    fn steadiness(&self) -> MutexGuard<'_, Steadiness> {
+        self.steadiness.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_wall_clock(&self) -> Timestamp {
         match &self.wall_clock {
             WallClock::System => system_now(),
             WallClock::Simulated { start, origin, jumped } => {
@@ -163,6 +210,22 @@ mod tests {
         env.clone().jump(SignedDuration::from_hours(-1));
         assert_eq!(env.now().to_string(), "1969-12-31T23:00:00Z");
         assert_eq!(env.instant(), before);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wall_clock_that_is_set_is_noticed() {
+        for by in [SignedDuration::from_hours(-1), SignedDuration::from_mins(2)] {
+            let env = Env::simulated(Timestamp::UNIX_EPOCH, 1);
+            assert_eq!(env.clock_set_at(), None);
+            env.sleep(Duration::from_secs(3600)).await;
+            assert_eq!(env.clock_set_at(), None);
+            env.jump(SignedDuration::from_secs(2));
+            assert_eq!(env.clock_set_at(), None, "it is corrected a little");
+            env.jump(by);
+            let set_at = env.now();
+            env.sleep(Duration::from_secs(60)).await;
+            assert_eq!(env.clock_set_at(), Some(set_at));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -55,7 +55,8 @@ pub(super) async fn launch(
             let found =
                 access.provider().find(&identity.machine_uid, &identity.client_tokens).await?;
             let existing = found.iter().find(|one| one.state.is_live()).or_else(|| found.first());
-            executed.aftermath = outcome::token_mismatch(&machine, existing, &context.policy, now);
+            executed.aftermath =
+                outcome::token_mismatch(&machine, existing, &context.policy(), now);
             match executed.aftermath {
                 Some(_) => Ok(()),
                 None => Err(error.into()),
@@ -77,7 +78,9 @@ pub(super) async fn launch(
 /// Whether none of the calls made with a token had an effect: by now it would be seen.
 async fn nothing_came_of(context: &Context, access: &CloudAccess, machine: &Machine) -> bool {
     let since = provider_status(machine).launch.map(|intent| intent.since);
-    let visible_from = since.and_then(|at| at.checked_add(context.policy.disappearance()).ok());
+    let policy = context.policy();
+    let visible_from =
+        since.and_then(|at| policy.at_latest(at).checked_add(policy.disappearance()).ok());
     if visible_from.is_none_or(|from| from > context.env.now()) {
         return false;
     }

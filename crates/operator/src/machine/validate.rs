@@ -30,7 +30,7 @@ pub struct LaunchCheck {
 pub async fn launch_check(context: &Context, observation: &Observation) -> Option<LaunchCheck> {
     let access = observation.access.as_ref()?;
     let observed = observation.observed(None);
-    if !wants_launch(&observed, &context.policy, context.env.now()) {
+    if !wants_launch(&observed, &context.policy(), context.env.now()) {
         return None;
     }
     let machine = &observation.machine;

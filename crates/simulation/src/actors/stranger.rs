@@ -101,9 +101,10 @@ impl Strangers {
         let metadata = json!({ "name": format!("stranger-{}", self.asked) });
         let object = certificates::object(metadata, purpose, &asked.by_stranger());
         let Some(made) = scene.create(&who, REQUESTS.0, REQUESTS.1, object) else { return false };
-        scene.hub.judge().must_not_be_approved(made.uid());
+        let aim = aim.filter(|_| stranger.depends_on_machine());
+        scene.hub.judge().must_not_be_approved(made.uid(), aim.map(|aim| aim.uid()));
         scene.hub.count_fault(FaultKind::F73, None);
-        if let Some(aim) = aim.filter(|_| stranger.depends_on_machine()) {
+        if let Some(aim) = aim {
             self.aimed.push((made.name().to_owned(), aim.uid().to_owned()));
         }
         true

@@ -24,8 +24,9 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(125);
 /// What is true of certificates.
 #[derive(Debug, Default)]
 pub(super) struct CertificateTruth {
-    /// Requests that nobody may ever approve, by uid.
-    forbidden: BTreeSet<String>,
+    /// Requests that nobody may approve, by uid, with the uid of the Machine that makes them so, if one
+    /// does: while it has an instance, their name is its own.
+    forbidden: BTreeMap<String, Option<String>>,
     /// The requests for a first certificate that were approved for a Machine, by its uid. By their names,
     /// which stand for the keys in them: a kubelet whose request was deleted asks again for the same.
     clients: BTreeMap<String, BTreeSet<String>>,
@@ -39,9 +40,20 @@ pub(super) struct CertificateTruth {
 }
 
 impl Judge {
-    /// Takes note of a request that must not be approved whatever happens.
-    pub fn must_not_be_approved(&mut self, request: &str) {
-        self.certificates.forbidden.insert(request.to_owned());
+    /// Takes note of a request that must not be approved: whatever happens, or while the Machine of this
+    /// uid has an instance.
+    pub fn must_not_be_approved(&mut self, request: &str, because_of: Option<&str>) {
+        let because_of = because_of.map(str::to_owned);
+        self.certificates.forbidden.insert(request.to_owned(), because_of);
+    }
+
+    fn is_forbidden(&self, request: &str) -> bool {
+        self.certificates.forbidden.get(request).is_some_and(|because_of| {
+            // The name of an instance that is gone is the next one's, and nobody can tell who asks for it.
+            because_of
+                .as_ref()
+                .is_none_or(|machine| self.live_instances_of(machine).next().is_some())
+        })
     }
 
     /// Takes note that the kubelet of an instance has a certificate.
@@ -77,7 +89,7 @@ impl Judge {
             return;
         }
         self.reached.push("a certificate request is approved");
-        if self.certificates.forbidden.contains(after.uid()) {
+        if self.is_forbidden(after.uid()) {
             let words = format!("request {} is a stranger's and is approved", after.name());
             self.find("S28", "", commit.time, words);
             return;

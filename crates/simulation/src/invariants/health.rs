@@ -50,6 +50,7 @@ enum MaxUnhealthy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
     uid: String,
+    name: String,
     /// The pool that it is of.
     owner: Option<String>,
     /// Whether it does its work, whatever the check says.
@@ -69,8 +70,10 @@ enum State {
     Healthy,
     /// Not healthy, and not to be remediated: on its way out, or in another's hands.
     Out,
-    /// Without a Node; bad from then on.
+    /// Without a Node. May be called bad from `due` on, and is from `until` on: who does not know yet that
+    /// the instance is gone counts from its launch.
     Starting {
+        due: Timestamp,
         until: Timestamp,
     },
     /// Not healthy; may be remediated from then on.
@@ -191,12 +194,18 @@ impl CheckTruth {
 
     fn allows_share(&self, members: &[Member], at: Timestamp) -> Result<(), String> {
         let is_starting =
-            |one: &&Member| matches!(one.state, State::Starting { until } if at <= until);
+            |one: &&Member| matches!(one.state, State::Starting { until, .. } if at <= until);
         let counted = members.len() - members.iter().filter(is_starting).count();
         let healthy = members.iter().filter(|one| one.state == State::Healthy).count();
         let (unhealthy, most) = (counted - healthy, self.max.of(counted));
         if unhealthy > most {
-            return Err(format!("{unhealthy} of {counted} are unhealthy, and {most} may be"));
+            let is_ill = |one: &&Member| one.state != State::Healthy && !is_starting(one);
+            let ill: Vec<&str> =
+                members.iter().filter(is_ill).map(|one| one.name.as_str()).collect();
+            let ill = ill.join(", ");
+            return Err(format!(
+                "{unhealthy} of {counted} are unhealthy ({ill}), and {most} may be"
+            ));
         }
         Ok(())
     }
@@ -247,6 +256,7 @@ impl Judge {
                 .filter(|machine| check.selects(machine))
                 .map(|machine| Member {
                     uid: machine.uid.clone(),
+                    name: machine.name.clone(),
                     owner: machine.owner.clone(),
                     works: self.works(machine),
                     state: self.state_of(machine, check, now),
@@ -286,8 +296,12 @@ impl Judge {
             // A launch that nobody has recorded yet is known to none.
             let launched = self.live_instances_of(&machine.uid).map(|one| one.launched_at).min();
             let launched = launched.filter(|_| machine.instance.is_some());
-            let since = launched.unwrap_or(machine.created).max(machine.created);
-            return State::Starting { until: later(since, startup) };
+            let recorded = machine.instance.as_ref().and_then(|id| self.instances.get(id));
+            let recorded = recorded.map(|instance| instance.launched_at).or(launched);
+            let from = |start: Option<Timestamp>| {
+                later(start.unwrap_or(machine.created).max(machine.created), startup)
+            };
+            return State::Starting { due: from(launched), until: from(recorded) };
         };
         let node = KindRef::find("", "nodes")
             .and_then(|kind| self.server.as_ref()?.get_object(kind, "", name));
@@ -351,7 +365,7 @@ impl Judge {
                 let member = members.iter().find(|member| member.uid == machine.uid);
                 let due = match member.map(|member| member.state) {
                     Some(State::Bad { due }) => due,
-                    Some(State::Starting { until }) => until,
+                    Some(State::Starting { due, .. }) => due,
                     _ => continue,
                 };
                 is_remediation = true;
@@ -389,7 +403,7 @@ impl Judge {
             for member in members {
                 let is_due = match member.state {
                     State::Bad { due } => later(due, ROUNDING) < now,
-                    State::Starting { until } => later(until, ROUNDING) < now,
+                    State::Starting { until, .. } => later(until, ROUNDING) < now,
                     State::Healthy | State::Out => false,
                 };
                 let Some(machine) = self.machines.get(&member.uid) else { continue };

@@ -112,6 +112,28 @@ fn a_just_launched_instance_that_no_read_shows_yet_is_not_let_go_of() {
 }
 
 #[test]
+fn a_clock_that_was_set_makes_no_launch_older() {
+    let mut overrides = recorded("pending");
+    merge(
+        &mut overrides,
+        json!({"status": {"providerStatus": {"launch": intent(1, seconds_ago(600))}}}),
+    );
+    let machine = deleting(overrides.clone());
+    assert_eq!(names(&decided(&machine, vec![])), ["RemoveFinalizer"]);
+
+    let known = observed(&machine, CloudKnowledge::Known(vec![]));
+    let policy = Policy { clock_set_at: Some(seconds_ago(20)), ..Policy::default() };
+    let held = decide(&known, &policy, now());
+    assert!(held.actions.is_empty(), "{:?}", held.actions);
+    assert_eq!(held.recheck, Some(seconds_ago(-40)));
+
+    let created = json!({"metadata": {"creationTimestamp": seconds_ago(30).to_string()}});
+    merge(&mut overrides, created);
+    let held = decided(&deleting(overrides), vec![]);
+    assert!(held.actions.is_empty(), "the clock of who recorded the launch was behind");
+}
+
+#[test]
 fn a_termination_that_came_to_nothing_is_asked_for_again() {
     let machine = deleting(recorded("running"));
     for state in [InstanceState::Running, InstanceState::ShuttingDown] {

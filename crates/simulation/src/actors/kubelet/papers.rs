@@ -100,7 +100,7 @@ impl Papers {
         let metadata = json!({ "generateName": "overreaching-" });
         let object = certificates::object(metadata, Purpose::Serving, &asked);
         if let Some(made) = scene.create(&user_of(node), REQUESTS.0, REQUESTS.1, object) {
-            scene.hub.judge().must_not_be_approved(made.uid());
+            scene.hub.judge().must_not_be_approved(made.uid(), None);
         }
     }
 }
