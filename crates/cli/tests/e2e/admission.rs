@@ -265,7 +265,7 @@ async fn check_configurations(arena: &Arena) {
 }
 
 #[test]
-fn admission_is_asked_answers_as_the_original_and_its_configurations_are_kept() {
+fn o_4_to_o_9_m_6_w_1_to_w_4_a_1_and_a_4_admission_answers_as_the_original_and_is_kept() {
     run(async {
         let arena = Arena::alone("admission").await;
         let operator = start(&arena).await;
