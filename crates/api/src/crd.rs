@@ -8,11 +8,17 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::{Machine, MachineHealthCheck, MachineSet};
+use crate::{Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy};
 
 /// Every CRD that Machinist installs.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![tidy(Machine::crd()), tidy(MachineHealthCheck::crd()), tidy(MachineSet::crd())]
+    vec![
+        tidy(Machine::crd()),
+        tidy(MachineHealthCheck::crd()),
+        tidy(MachineMaintenance::crd()),
+        tidy(MachineSet::crd()),
+        tidy(MaintenancePolicy::crd()),
+    ]
 }
 
 fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

@@ -6,6 +6,7 @@
 
 pub mod condition;
 pub mod crd;
+pub mod managed_upgrade;
 pub mod names;
 pub mod openshift_config;
 pub mod provider_status;
@@ -13,7 +14,9 @@ pub mod raw;
 
 mod machine;
 mod machine_health_check;
+mod machine_maintenance;
 mod machineset;
+pub mod maintenance_policy;
 
 pub use condition::{Condition, ConditionSeverity, ConditionStatus};
 pub use machine::{
@@ -23,5 +26,13 @@ pub use machine::{
 pub use machine_health_check::{
     MachineHealthCheck, MachineHealthCheckSpec, MachineHealthCheckStatus, UnhealthyCondition,
 };
+pub use machine_maintenance::{
+    CloudEffect, CloudEffectKind, DrainRecord, EventMove, InstanceTraits, MachineMaintenance,
+    MachineMaintenanceSpec, MachineMaintenanceStatus, MaintenanceAction, MaintenanceHistoryEntry,
+    MaintenancePhase, MaintenancePlan, MaintenanceReason, MaintenanceReasonKind,
+    MaintenanceReasonState, MaintenanceWait, MaintenanceWork, ReplacementRecord, SurgeRecord,
+    TimelineEntry,
+};
 pub use machineset::{MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate};
+pub use maintenance_policy::{MaintenancePolicy, MaintenancePolicySpec, MaintenancePolicyStatus};
 pub use raw::RawObject;

@@ -4,8 +4,18 @@
 /// The namespace that machine objects live in by default.
 pub const DEFAULT_NAMESPACE: &str = "openshift-machine-api";
 
+/// The namespace that the original kept its MachineMaintenance objects in.
+pub const MAINTENANCE_NAMESPACE: &str = "machine-maintenance-operator";
+
+/// The name of the MachineMaintenance of a Machine, as the original gave it.
+pub fn maintenance_of(machine: &str) -> String {
+    format!("mm-{machine}")
+}
+
 /// Finalizers.
 pub mod finalizer {
+    /// Held on a MachineMaintenance while something that it began is not finished or undone.
+    pub const MAINTENANCE: &str = "machinist.dev/maintenance";
     /// Held on a Machine while anything of it may exist in the cloud.
     pub const MACHINE: &str = "machine.machine.openshift.io";
 }
@@ -61,6 +71,36 @@ pub mod annotation {
     pub const MAX_DISRUPTED: &str = "machinist.dev/max-disrupted";
     /// On a Machine or its pool: until this time our own choices need no permit of the gate.
     pub const APPROVED_UNTIL: &str = "machinist.dev/approved-until";
+    /// On a Machine: a person asks for maintenance. The value is an action (`Reboot`,
+    /// `RebootMigrate`, `StopStart`, `Replace`) or empty, and may go on with `: why`.
+    pub const MAINTENANCE_REQUESTED: &str = "machinist.dev/maintenance-requested";
+    /// On a MachineMaintenance: a person approves it. The value is `true`, or the id of a reason,
+    /// and then holds only while that is one of its reasons.
+    pub const MAINTENANCE_APPROVED: &str = "machinist.dev/maintenance-approved";
+    /// On a Machine, a pool or the namespace of the Machines (which means the whole cluster):
+    /// presence keeps maintenance from beginning; the value says why.
+    pub const MAINTENANCE_PAUSED: &str = "machinist.dev/maintenance-paused";
+    /// On a MachineMaintenance: we made it; without it a person did, who asks for it thereby.
+    pub const MAINTENANCE_OURS: &str = "machinist.dev/created-for-event";
+    /// On a MachineSet: for which maintenances it has a machine above its size, and which size we
+    /// last gave it, as `size=4;for=<uid>,<uid>`. Written together with the size.
+    pub const SURGE: &str = "machinist.dev/surge";
+    /// On a Node that we cordoned for a maintenance: the uid of that. Written with the cordon.
+    pub const CORDONED_FOR: &str = "machinist.dev/cordoned-for";
+    /// On a Node that the autoscaler must leave alone for a maintenance: the uid of that. Written
+    /// with `SCALE_DOWN_DISABLED`.
+    pub const PROTECTED_FOR: &str = "machinist.dev/protected-for";
+    /// On a Machine that is the copy of another: the uid of the maintenance it was made for.
+    pub const REPLACES_FOR: &str = "machinist.dev/replaces-for";
+    /// On a pod: `true` keeps maintenance from beginning on its Node, up to the latest safe start.
+    pub const DO_NOT_DISRUPT: &str = "machinist.dev/do-not-disrupt";
+    /// The same of another project, which means the same.
+    pub const KARPENTER_DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+    /// On a Node: the autoscaler leaves it alone while this is `true`.
+    pub const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+    /// On a MachineSet: the largest size that the autoscaler gives it.
+    pub const AUTOSCALER_MAX_SIZE: &str =
+        "machine.openshift.io/cluster-api-autoscaler-node-group-max-size";
     /// On a MachineHealthCheck: presence, with any value, stops it.
     pub const PAUSED: &str = "cluster.x-k8s.io/paused";
     /// On a MachineHealthCheck: who repairs its machines.
@@ -90,6 +130,13 @@ pub mod annotation {
     pub const OWNED: &str = "machine.openshift.io/owned";
     /// Under which of OpenShift's security contexts pods run.
     pub const REQUIRED_SCC: &str = "openshift.io/required-scc";
+}
+
+/// Taints.
+pub mod taint {
+    /// On a Node whose machine is certainly off: its pods go at once, and their volumes with them.
+    pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+    pub const OUT_OF_SERVICE_VALUE: &str = "nodeshutdown";
 }
 
 /// Phases of a Machine.
@@ -129,6 +176,16 @@ pub mod condition_type {
     pub const NODE_REBALANCE_RECOMMENDED: &str = "machinist.dev/RebalanceRecommended";
     /// On a MachineSet: False with the reason when it cannot create or delete Machines (D24).
     pub const SCALING: &str = "Scaling";
+    /// On a MachineMaintenance or MaintenancePolicy: False where it cannot be used; names the field.
+    pub const VALID: &str = "Valid";
+    /// On a MachineMaintenance: True with the time; False with what keeps it from having one.
+    pub const SCHEDULED: &str = "Scheduled";
+    /// On a MachineMaintenance: False when it will not be over before its deadline.
+    pub const ON_TIME: &str = "OnTime";
+    /// On a MachineMaintenance: False when the machine is not well afterwards.
+    pub const VERIFIED: &str = "Verified";
+    /// On a MaintenancePolicy: True where another policy of the same machines comes first.
+    pub const OVERRULED: &str = "Overruled";
     /// Inside AWSMachineProviderStatus, in `meta/v1` shape.
     pub const MACHINE_CREATION: &str = "MachineCreation";
 }
@@ -189,6 +246,49 @@ pub mod reason {
     pub const NOT_RECOMMENDED: &str = "NotRecommended";
 }
 
+/// What a maintenance waits on: reasons of its conditions, labels of its metrics, words of its plan.
+pub mod maintenance_reason {
+    /// The whole cluster, the policy, the pool or the machine is paused.
+    pub const PAUSED: &str = "Paused";
+    pub const ON_HOLD: &str = "OnHold";
+    pub const UPGRADE_UNDER_WAY: &str = "UpgradeUnderWay";
+    pub const APPROVAL_MISSING: &str = "ApprovalMissing";
+    pub const CONTROL_PLANE_REPORT_ONLY: &str = "ControlPlaneReportOnly";
+    pub const CONTROL_PLANE_NOT_READY: &str = "ControlPlaneNotReady";
+    pub const OUTSIDE_WINDOW: &str = "OutsideWindow";
+    pub const FROZEN: &str = "Frozen";
+    pub const WINDOW_TOO_SHORT: &str = "WindowTooShort";
+    /// No window lies before the deadline.
+    pub const NO_WINDOW_IN_TIME: &str = "NoWindowInTime";
+    /// No window lies within the time that is looked at.
+    pub const NO_WINDOW: &str = "NoWindow";
+    pub const BUDGET_EXHAUSTED: &str = "BudgetExhausted";
+    pub const NOT_YET: &str = "NotYet";
+    pub const DO_NOT_DISRUPT: &str = "DoNotDisrupt";
+    pub const DRAIN_IMPOSSIBLE: &str = "DrainImpossible";
+    pub const NO_ACTION: &str = "NoAction";
+    pub const LEFT_TO_PROVIDER: &str = "LeftToProvider";
+    pub const MOVING_EVENT: &str = "MovingEvent";
+    pub const POLICY_INVALID: &str = "PolicyInvalid";
+    pub const MACHINE_NOT_FOUND: &str = "MachineNotFound";
+    pub const REASON_DOUBTFUL: &str = "ReasonDoubtful";
+    pub const CLOUD_UNKNOWN: &str = "CloudUnknown";
+    pub const SURGE_NOT_READY: &str = "SurgeNotReady";
+    pub const SURGE_NOT_ALLOWED: &str = "SurgeNotAllowed";
+    pub const DRAINING: &str = "Draining";
+    pub const DRAIN_BLOCKED: &str = "DrainBlocked";
+    pub const MACHINE_GOING: &str = "MachineGoing";
+    pub const INSTANCE_NOT_RUNNING: &str = "InstanceNotRunning";
+    pub const NODE_NOT_READY: &str = "NodeNotReady";
+    pub const NODE_NOT_REBOOTED: &str = "NodeNotRebooted";
+    pub const EVENT_STILL_PRESENT: &str = "EventStillPresent";
+    pub const WORKLOADS_NOT_BACK: &str = "WorkloadsNotBack";
+    pub const RETRY_LATER: &str = "RetryLater";
+    pub const GATE_HOLDS: &str = "DisruptionHeld";
+    /// The API server or the cloud refused what was to be done.
+    pub const STEP_FAILED: &str = "StepFailed";
+}
+
 /// `status.errorReason` values.
 pub mod error_reason {
     pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
@@ -244,6 +344,16 @@ pub mod event {
     pub const RESTORED: &str = "Restored";
     /// The controllers before us were scaled to 0.
     pub const TAKEN_OVER: &str = "TakenOver";
+    /// On a MachineMaintenance and its Machine: what a maintenance came to.
+    pub const MAINTENANCE_SCHEDULED: &str = "MaintenanceScheduled";
+    pub const MAINTENANCE_LATE: &str = "MaintenanceLate";
+    pub const MAINTENANCE_STARTED: &str = "MaintenanceStarted";
+    pub const MAINTENANCE_STEP: &str = "MaintenanceStep";
+    pub const MAINTENANCE_ESCALATED: &str = "MaintenanceEscalated";
+    pub const MAINTENANCE_SUCCEEDED: &str = "MaintenanceSucceeded";
+    pub const MAINTENANCE_FAILED: &str = "MaintenanceFailed";
+    pub const MAINTENANCE_CANCELLED: &str = "MaintenanceCancelled";
+    pub const MAINTENANCE_EVENT_MOVED: &str = "MaintenanceEventMoved";
     /// The provider will take a spot instance back.
     pub const SPOT_NOTICE: &str = "SpotInterruptionNotice";
 }

@@ -1,8 +1,15 @@
 //! Which words does the program take?
 
+mod maintenance;
+
 use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+pub use maintenance::{
+    ApproveArgs, CalendarOutput, Document, ExplainArgs, FleetArgs, MaintenanceArgs,
+    MaintenanceCommand, PausedArgs, PlanArgs, WindowsArgs,
+};
 
 /// Machine lifecycle and maintenance for Kubernetes, from a shell.
 ///
@@ -36,6 +43,30 @@ pub enum Command {
     /// Without --kubeconfig and KUBECONFIG, the cluster of `machinist up` in the current folder is
     /// shown, else the one of ~/.kube/config.
     Status(StatusArgs),
+
+    /// Show which machines are maintained when, why then, and what blocks. Only reads.
+    ///
+    /// The plan is made by the function that the operator plans with, from the same objects. What the
+    /// provider announces is taken from what the operator recorded in MachineMaintenances and from
+    /// what the machines' metadata tells on their Nodes: this command has no credentials of the cloud
+    /// and does not ask it.
+    ///
+    /// Fields of `-o json`: `asOf`, `zone`, `entries` (each with `machine`, `standing`, `action`,
+    /// `start`, `end`, `window`, `latestSafeStart`, `deadline`, `isLate`, `why`, `waitsOn`,
+    /// `sentence` and more), `notes`. Names are never changed, only added; times are in UTC.
+    Plan(PlanArgs),
+
+    /// Tell the story of one machine: how it is, what it waits for and why, what would help. Only reads.
+    Explain(ExplainArgs),
+
+    /// Approve a maintenance that waits for a person, or repairs that the disruption gate holds.
+    Approve(ApproveArgs),
+
+    /// Pause and resume maintenance.
+    Maintenance(MaintenanceArgs),
+
+    /// Show when work may begin next, and when it may not. Only reads.
+    Windows(WindowsArgs),
 
     /// Run the simulated EC2 cloud alone, until Ctrl-C.
     ///

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::args::ClusterArgs;
 use crate::failure::Hinted;
+use crate::reader::OnlyReads;
 use crate::state_file::{FILE, FOLDER, UpState};
 
 const HINT_OTHER_CLUSTER: &str = "choose a cluster with --kubeconfig and --context, or start one \
@@ -43,8 +45,16 @@ impl fmt::Display for Source {
     }
 }
 
+/// What a command may do to the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Requests that are no GET are refused before they are sent.
+    Read,
+    Write,
+}
+
 /// Connects as the arguments say. No request is made yet.
-pub async fn connect(args: &ClusterArgs) -> anyhow::Result<Connection> {
+pub async fn connect(args: &ClusterArgs, access: Access) -> anyhow::Result<Connection> {
     let source = choose_source(args, Path::new(FOLDER))?;
     let options =
         KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
@@ -57,7 +67,10 @@ pub async fn connect(args: &ClusterArgs) -> anyhow::Result<Connection> {
         }
     };
     let server = config.cluster_url.to_string();
-    let client = Client::try_from(config)?;
+    let client = match access {
+        Access::Read => ClientBuilder::try_from(config)?.with_layer(&OnlyReads).build(),
+        Access::Write => Client::try_from(config)?,
+    };
     Ok(Connection { client, source, server })
 }
 
@@ -96,6 +109,12 @@ fn choose_source(args: &ClusterArgs, up_folder: &Path) -> anyhow::Result<Source>
 }
 
 impl Connection {
+    /// A connection to whatever a test answers with.
+    #[cfg(test)]
+    pub fn to(client: Client) -> Self {
+        Self { client, source: Source::Default, server: "https://test".to_owned() }
+    }
+
     /// Turns a failed request into words and advice.
     pub fn explain(&self, attempt: &str, error: kube::Error) -> anyhow::Error {
         let Self { source, server, .. } = self;

@@ -1,7 +1,7 @@
 //! What can a person do with Machinist from a shell? One module for each subcommand.
 //!
-//! `status` needs a cluster and nothing else. The rest stands on the testbed, behind the feature
-//! `up`.
+//! `status`, `plan`, `explain`, `approve`, `maintenance` and `windows` need a cluster and nothing else. The
+//! rest stands on the testbed, behind the feature `up`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,6 +9,8 @@
 )]
 
 mod age;
+mod annotate;
+mod approve;
 mod args;
 #[cfg(feature = "up")]
 mod bench;
@@ -16,19 +18,31 @@ mod bench;
 mod cloud;
 #[cfg(feature = "up")]
 mod down;
+mod explain;
 mod failure;
+mod fleet;
 #[cfg(feature = "up")]
 mod home;
 mod kubeconfig;
+mod maintenance;
+mod plan;
 #[cfg(feature = "up")]
 mod programs;
+mod reader;
+mod screen;
 #[cfg(feature = "up")]
 mod shutdown;
+mod snapshot;
 mod state_file;
 mod status;
 mod table;
+mod target;
+#[cfg(test)]
+mod testing;
 #[cfg(feature = "up")]
 mod up;
+mod windows;
+mod zone;
 
 use std::process::ExitCode;
 
@@ -60,6 +74,11 @@ pub fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Status(args) => status::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Windows(args) => windows::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Approve(args) => approve::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Maintenance(args) => maintenance::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Explain(args) => explain::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Plan(args) => plan::run(args).await.map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "up")]
         Command::Up(args) => up::run(args).await.map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "up")]

@@ -10,23 +10,25 @@ mod tests;
 mod waiting;
 mod watch;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use anyhow::Context;
 use jiff::Timestamp;
 
 use crate::args::{Output, StatusArgs};
-use crate::kubeconfig::{Connection, Source, connect};
+use crate::kubeconfig::{Access, Connection, Source, connect};
+use crate::screen;
 
 pub use fetch::Scope;
 #[cfg(feature = "up")]
 pub use fetch::fetch;
-pub use judge::report;
 #[cfg(feature = "up")]
 pub use judge::{MachineView, Report};
+pub use judge::{NodeState, Nodes, Waiting, instance_state, provider_status, report};
+pub use waiting::{of_machine, of_pool};
 
 pub async fn run(args: StatusArgs) -> anyhow::Result<()> {
-    let connection = connect(&args.cluster).await?;
+    let connection = connect(&args.cluster, Access::Read).await?;
     say_which_cluster(&connection, args.output);
     let scope = if args.all_namespaces { Scope::All } else { Scope::Namespace(args.namespace) };
     if args.watch {
@@ -51,15 +53,7 @@ fn say_which_cluster(connection: &Connection, output: Output) {
 
 fn print(report: &judge::Report, output: Output, scope: &Scope) -> anyhow::Result<()> {
     let text = text(report, output, scope, render::Notation::Indented)?;
-    ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
-}
-
-/// Who pipes into `head` has read enough; that is no failure.
-fn ignore_closed_pipe(written: std::io::Result<()>) -> anyhow::Result<()> {
-    match written {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write to standard output"),
-    }
+    screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
 }
 
 fn text(
@@ -85,21 +79,10 @@ fn text(
             let layout = render::Layout {
                 is_wide: output == Output::Wide,
                 with_namespaces: *scope == Scope::All,
-                terminal_width: terminal_width(),
+                terminal_width: screen::width(),
                 now: Timestamp::now(),
             };
             render::table(report, &layout)
         }
     })
-}
-
-/// None where the output goes to a file or another program.
-fn terminal_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
-    // A terminal that does not know its size says zero.
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

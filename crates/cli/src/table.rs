@@ -2,6 +2,8 @@
 
 use clap::builder::styling::Style;
 
+use crate::screen;
+
 /// Between two columns, as in kubectl.
 const GAP: &str = "   ";
 
@@ -105,22 +107,9 @@ fn note_lines(note: &Cell, width: Option<usize>) -> Vec<String> {
     let text = note.text.trim_start();
     let indent = " ".repeat(note.text.chars().count() - text.chars().count());
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent.len() + 2).max(20));
-    let mut lines: Vec<String> = Vec::new();
-    let mut current = String::new();
-    for word in text.split_whitespace() {
-        let longer = current.chars().count() + 1 + word.chars().count();
-        if !current.is_empty() && longer > room {
-            lines.push(std::mem::take(&mut current));
-        }
-        if !current.is_empty() {
-            current.push(' ');
-        }
-        current.push_str(word);
-    }
-    lines.push(current);
     let style = note.style;
     let hanging = |index: usize| if index == 0 { "" } else { "  " };
-    let lines = lines.into_iter().enumerate();
+    let lines = screen::wrapped("", text, room).into_iter().enumerate();
     lines.map(|(index, line)| format!("{indent}{}{style}{line}{style:#}", hanging(index))).collect()
 }
 

@@ -197,6 +197,7 @@ fn cluster_config(args: &UpArgs, home: &Home) -> anyhow::Result<ClusterConfig> {
         audit: args.audit_log,
         // Another operator may leave that to a third.
         approve_kubelets: args.no_operator,
+        etcd_members: usize::from(args.control_plane),
         machine_crds: machine_crds()?,
         ..config
     })

@@ -86,6 +86,31 @@ pub struct Instance {
     pub addresses: Vec<MachineAddress>,
     /// The dedicated host that it runs on, where it has one.
     pub host_id: Option<String>,
+    /// Where its root disk is.
+    #[serde(default)]
+    pub root_device: RootDevice,
+    #[serde(default)]
+    pub reboot_migration: RebootMigration,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RootDevice {
+    /// On the network: survives a stop.
+    #[default]
+    Network,
+    /// On the host: a stop is impossible, a retirement terminates.
+    InstanceStore,
+}
+
+/// Whether a reboot can move the instance to another host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RebootMigration {
+    /// The provider does not say, or does not offer it.
+    #[default]
+    Unavailable,
+    /// It can be switched on.
+    Available,
+    Enabled,
 }
 
 /// The provider's account of a state.

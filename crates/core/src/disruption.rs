@@ -16,7 +16,7 @@ use machinist_api::{
 
 use crate::{
     decision::FieldError,
-    drift::Class,
+    drift::{Class, policy::is_under_maintenance},
     machine::observed::provider_status,
     node::{self, Readiness},
 };
@@ -111,9 +111,15 @@ impl Pool {
 }
 
 /// Whether a machine does its work as far as anybody can tell. Unknown is not healthy here: the
-/// gate would rather hold once too often.
+/// gate would rather hold once too often. One that maintenance works on takes no pods.
 pub fn is_healthy(machine: &Machine, node: Option<&Node>) -> bool {
     let Some(status) = &machine.status else { return false };
+    let is_cordoned_for_maintenance = node
+        .and_then(|node| node.metadata.annotations.as_ref())
+        .is_some_and(|all| all.contains_key(annotation::CORDONED_FOR));
+    if is_cordoned_for_maintenance || is_under_maintenance(machine) {
+        return false;
+    }
     let is_running = condition::find(&status.conditions, condition_type::INSTANCE_RUNNING)
         .is_none_or(|condition| condition.status == ConditionStatus::True);
     machine.metadata.deletion_timestamp.is_none()

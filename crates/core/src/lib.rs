@@ -9,6 +9,7 @@
 
 pub mod admission;
 pub mod approval;
+pub mod calendar;
 pub mod cloud;
 pub mod decision;
 pub mod disruption;
@@ -21,6 +22,7 @@ pub mod health;
 pub mod lease;
 pub mod machine;
 pub mod machineset;
+pub mod maintenance;
 pub mod merge_patch;
 pub mod node;
 pub mod nodelink;

@@ -106,6 +106,7 @@ mod tests {
             wanted_tags: BTreeMap::new(),
             pool: None,
             owner_is_deleting: false,
+            drift_defaults: crate::drift::policy::DriftDefaults::default(),
             launch_check: None,
         })
     }

@@ -149,6 +149,16 @@ pub struct Args {
     #[arg(long, default_value_t = 64)]
     pub drain_concurrency: usize,
 
+    /// Address that is told, by a POST of JSON, when a maintenance changes its phase; unless the
+    /// MaintenancePolicy of its machine names another.
+    #[arg(long, value_name = "URL")]
+    pub maintenance_webhook: Option<String>,
+
+    /// Label selector of the MaintenancePolicies that this operator goes by; all of them by default.
+    /// Where several operators share a cluster, each needs policies of its own.
+    #[arg(long, value_name = "SELECTOR")]
+    pub maintenance_policies: Option<String>,
+
     /// Approves the certificates that kubelets of this cluster's Machines ask for. On OpenShift this
     /// stands by for as long as its own cluster-machine-approver runs.
     #[arg(

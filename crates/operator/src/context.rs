@@ -27,6 +27,7 @@ use crate::{
         store::{ObjectKey, Store},
     },
     hold::{self, Hold},
+    maintenance::MaintenanceStores,
     metrics::Metrics,
     openshift::OpenShift,
 };
@@ -47,6 +48,7 @@ pub struct Stores {
     pub openshift: OpenShift,
     /// Whether everything is to stand still.
     pub hold: Hold,
+    pub maintenance: MaintenanceStores,
 }
 
 impl Stores {

@@ -1,9 +1,9 @@
 //! The drain controller: empties the Nodes of machines that go, many at once, woken by what
 //! happens to pods and budgets instead of asking again and again.
 
-mod execute;
+pub(crate) mod execute;
 mod memory;
-mod observe;
+pub(crate) mod observe;
 mod publish;
 
 use machinist_core::drain::{decide, decide::concerns};

@@ -7,7 +7,7 @@ use k8s_openapi::{
         core::v1::{Node, Pod},
     },
 };
-use machinist_api::Machine;
+use machinist_api::{Machine, names::annotation};
 use machinist_core::{
     approval::{self, Reading},
     cloud::InstanceId,
@@ -114,13 +114,20 @@ pub fn state_of_request(
     }
 }
 
+/// The annotations of pods that decisions read.
+const KEPT_ON_PODS: [&str; 3] = [
+    "kubernetes.io/config.mirror",
+    annotation::DO_NOT_DISRUPT,
+    annotation::KARPENTER_DO_NOT_DISRUPT,
+];
+
 /// Drops what no decision reads; memory is paid for each object.
 pub fn prune_pod(pod: &mut Pod) {
     let node_name = pod.spec.as_mut().and_then(|spec| spec.node_name.take());
     pod.spec = Some(k8s_openapi::api::core::v1::PodSpec { node_name, ..Default::default() });
     pod.status = None;
     if let Some(annotations) = &mut pod.metadata.annotations {
-        annotations.retain(|key, _| key == "kubernetes.io/config.mirror");
+        annotations.retain(|key, _| KEPT_ON_PODS.contains(&key.as_str()));
     }
 }
 

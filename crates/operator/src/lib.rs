@@ -1,7 +1,7 @@
 //! `machinist-operator`: watches, calls core, executes, publishes.
 //!
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
-//! `health` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
+//! `health`, `maintenance` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
 //! keeps for itself; `cloud` is the view of the clouds; `webhook` answers the API server's questions
 //! and `scrape` Prometheus', both over `tls`; `run` puts it together. `termination` is a program of
 //! its own, on every spot machine.
@@ -22,9 +22,11 @@ pub mod index;
 pub mod logging;
 pub mod machine;
 pub mod machineset;
+pub mod maintenance;
 pub mod metrics;
 pub mod nodelink;
 pub mod openshift;
+mod outbound;
 pub mod refusals;
 pub mod run;
 pub mod scrape;

@@ -16,12 +16,14 @@ use prometheus_client::{
 
 use self::{
     clouds::Clouds, fleet::Fleet, health::HealthChecks, instance_failures::InstanceFailures,
-    process::Process, queues::Queues, serving::Servers, upkeep::Upkeep, waiting::Waiting,
+    maintenance::Maintenances, process::Process, queues::Queues, serving::Servers, upkeep::Upkeep,
+    waiting::Waiting,
 };
 pub use self::{
     clouds::{CloudViewRow, CloudsSnapshot, PermissionRow},
     fleet::{FleetSnapshot, MachineRow, MachineSetRow},
     instance_failures::InstanceOperation,
+    maintenance::{MaintenanceRow, NotificationResult},
     queues::QueueMetrics,
 };
 
@@ -32,6 +34,7 @@ mod clouds;
 mod fleet;
 mod health;
 mod instance_failures;
+mod maintenance;
 mod process;
 mod queues;
 mod serving;
@@ -68,6 +71,7 @@ struct Shared {
     drift: Family<DriftLabels, Counter>,
     certificates_approved: Family<ApprovalLabels, Counter>,
     health_checks: HealthChecks,
+    maintenances: Maintenances,
     upkeep: Upkeep,
     instance_failures: InstanceFailures,
     waiting: Waiting,
@@ -158,6 +162,7 @@ impl Metrics {
             drift: Family::default(),
             certificates_approved: Family::default(),
             health_checks: HealthChecks::default(),
+            maintenances: Maintenances::default(),
             upkeep: Upkeep::default(),
             instance_failures: InstanceFailures::default(),
             waiting: Waiting::default(),
@@ -362,6 +367,7 @@ impl Shared {
             self.certificates_approved.clone(),
         );
         self.health_checks.register(&mut registry);
+        self.maintenances.register(&mut registry);
         self.servers.register(&mut registry);
         self.upkeep.register(&mut registry);
         registry.register_collector(Box::new(self.instance_failures.clone()));

@@ -33,7 +33,7 @@ use crate::{
     },
     fleet, health,
     http::Readiness,
-    machine, machineset,
+    machine, machineset, maintenance,
     metrics::Metrics,
     nodelink,
     openshift::OpenShift,
@@ -140,6 +140,8 @@ pub fn start(
         drains: Queue::new(drain::NAME, env, metrics),
         health_checks: Queue::new(health::NAME, env, metrics),
         requests: Queue::new(approval::NAME, env, metrics),
+        maintenances: Queue::new(maintenance::NAME, env, metrics),
+        plans: Queue::new(maintenance::planning::NAME, env, metrics),
     };
     let draining = Arc::new(drain::Memory::default());
     wake::connect(&stores, &queues, &draining);
@@ -185,6 +187,19 @@ pub fn start(
         start_approval(client, spawner, &context, queues.requests.clone(), approver);
     }
     start_health(spawner, &context, queues.health_checks.clone());
+    let maintained = maintenance::Settings {
+        webhook: args.maintenance_webhook.as_deref(),
+        policies: args.maintenance_policies.as_deref(),
+    };
+    maintenance::start(
+        maintained,
+        spawner,
+        &context,
+        &queues,
+        |name, queue, concurrency, handler| {
+            start_controller(spawner, &context, name, queue, concurrency, handler);
+        },
+    );
     start_controllers(args, spawner, &context, queues, draining);
     let upkeep = Arc::new(upkeep::Facts::default());
     upkeep::start(args, client, spawner, &context, &upkeep, outside.ca_bundle);

@@ -15,17 +15,21 @@ use crate::{
         connect::{Connect, ConnectRequest},
     },
     context::{Context, Stores},
+    drain,
     engine::{
         env::Env,
         events::{EventRecorder, EventWriter},
         leadership::Leadership,
+        queue::Queue,
         store::Store,
         supervisor::Supervisor,
         testing::FakeServer,
     },
     index,
+    maintenance::MaintenanceStores,
     metrics::Metrics,
     openshift::OpenShift,
+    wake::{self, Queues},
 };
 
 /// The path of all Machines in the namespace of the tests.
@@ -48,6 +52,24 @@ impl Connect for NoClouds {
     }
 }
 
+/// Connects fresh queues, so that only what happens from now on is in them.
+pub(crate) fn connected(stores: &Arc<Stores>) -> Queues {
+    let queue = |name: &str| Queue::new(name, &env(), &Metrics::new());
+    let queues = Queues {
+        machines: queue("machines"),
+        machine_sets: queue("sets"),
+        capacities: queue("capacities"),
+        nodes: queue("nodes"),
+        drains: queue("drains"),
+        health_checks: queue("checks"),
+        requests: queue("requests"),
+        maintenances: queue("maintenances"),
+        plans: queue("plans"),
+    };
+    wake::connect(stores, &queues, &Arc::new(drain::Memory::default()));
+    queues
+}
+
 /// One operator whose controllers are called by hand.
 pub(crate) struct World {
     pub(crate) server: FakeServer,
@@ -68,7 +90,17 @@ impl World {
     }
 
     pub(crate) fn with_cloud_settings(connect: Arc<dyn Connect>, settings: CloudSettings) -> Self {
-        let (server, env, metrics) = (FakeServer::new(), env(), Metrics::new());
+        Self::with_server(FakeServer::new(), env(), connect, settings)
+    }
+
+    /// Another process in a world that is there already.
+    pub(crate) fn with_server(
+        server: FakeServer,
+        env: Env,
+        connect: Arc<dyn Connect>,
+        settings: CloudSettings,
+    ) -> Self {
+        let metrics = Metrics::new();
         let (client, stores, supervisor) = (server.client(), stores(), Supervisor::new());
         let (recorder, events) = EventRecorder::new(&client, &env, &metrics, "machinist");
         let clouds = Clouds::new(CloudParts {
@@ -131,6 +163,7 @@ pub(crate) fn stores() -> Arc<Stores> {
         pods: Store::builder().index(index::POD_BY_NODE, index::node_of_pod).build(),
         budgets: Store::builder().build(),
         openshift: OpenShift::new("ns", "1", &infrastructures),
+        maintenance: MaintenanceStores::new("ns"),
         infrastructures,
         hold: crate::hold::Hold::new("ns"),
         health_checks: Store::builder().build(),

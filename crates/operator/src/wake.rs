@@ -3,6 +3,7 @@
 
 mod certificates;
 mod health;
+mod maintenance;
 mod openshift;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -40,6 +41,9 @@ pub struct Queues {
     pub health_checks: Queue<ObjectKey>,
     /// Signing requests of certificates.
     pub requests: Queue<ObjectKey>,
+    pub maintenances: Queue<ObjectKey>,
+    /// One key: the plan of the whole fleet.
+    pub plans: Queue<ObjectKey>,
 }
 
 /// Connects the stores to the queues. Weakly: what a store holds must not keep the store.
@@ -86,6 +90,7 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues, draining: &Arc<drain::Memo
         on(&|stores| certificates::request_ended(stores, &to, change));
     });
     openshift::connect(stores, queues);
+    maintenance::connect(stores, queues);
     // Region, endpoint and tags of the whole cluster.
     let to = queues.clone();
     stores.infrastructures.on_change(move |_| {
@@ -135,6 +140,7 @@ pub fn cloud_changed(stores: &Stores, queues: &Queues, news: &News) {
             for node in stores.nodes.list() {
                 queues.nodes.add(ObjectKey::of(&*node));
             }
+            maintenance::cloud_changed(stores, queues, &[]);
             return wake_all_machines(stores, machines);
         }
         News::About(changed) => changed,
@@ -147,7 +153,9 @@ pub fn cloud_changed(stores: &Stores, queues: &Queues, news: &News) {
     let by_uid = changed.uids.iter().map(|uid| (index::MACHINE_BY_UID, uid.as_str()));
     let by_id = changed.ids.iter().map(|id| (index::MACHINE_BY_INSTANCE, id.0.as_str()));
     for (index, value) in by_uid.chain(by_id) {
-        for machine in stores.machines.by_index(index, value) {
+        let concerned = stores.machines.by_index(index, value);
+        maintenance::cloud_changed(stores, queues, &concerned);
+        for machine in concerned {
             machines.add(ObjectKey::of(&*machine));
         }
     }

@@ -116,6 +116,10 @@ impl Provider for AwsProvider {
         self.move_scheduled_event(id, event_id, not_before).await
     }
 
+    async fn enable_reboot_migration(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        self.let_reboots_migrate(id).await
+    }
+
     async fn attach(
         &self,
         provider_spec: &RawObject,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use machinist_api::RawObject;
 pub use machinist_core::cloud::{
-    ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, ScheduledEvent,
-    StateReason,
+    ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, RebootMigration,
+    RootDevice, ScheduledEvent, StateReason,
 };
 use serde_json::Value;
 
@@ -113,6 +113,10 @@ pub trait Provider: Send + Sync {
         not_before: Timestamp,
     ) -> Result<(), ProviderError>;
 
+    /// Lets reboots of an instance move it to another host, where the provider offers that.
+    /// Repeating it changes nothing.
+    async fn enable_reboot_migration(&self, id: &InstanceId) -> Result<(), ProviderError>;
+
     /// Registers a running instance with the load balancers that its providerSpec names. What is
     /// registered already stays so.
     async fn attach(
@@ -199,6 +203,8 @@ pub struct InstanceSize {
     pub gpus: u32,
     /// As Kubernetes spells it: `amd64` or `arm64`.
     pub architecture: String,
+    /// Whether it has disks on its host: a stop destroys what is on them.
+    pub has_instance_store: bool,
 }
 
 /// Why a verb failed. The class decides the policy; the text is for people.

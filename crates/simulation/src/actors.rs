@@ -1,12 +1,14 @@
 //! Who else lives in the cluster? Kubelets, the node lifecycle, whoever signs certificates, a scheduler
-//! with workloads, the garbage collector, and a user.
+//! with workloads, etcd and its operator, the garbage collector, and a user.
 //!
 //! Each is a plain machine that looks at the truth and writes past all faults, so that only the
 //! operator's own path is disturbed. One task plays them all: it wakes on changes and at the time that
 //! one of them asked for.
 
+mod etcd;
 mod garbage;
 mod kubelet;
+pub(crate) mod maintainer;
 mod signer;
 mod stranger;
 mod user;
@@ -18,8 +20,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 pub use self::{
+    etcd::Etcd,
     garbage::GarbageCollector,
     kubelet::{Disturbance, KubeletSettings, Kubelets},
+    maintainer::MaintenanceAct,
     signer::Signer,
     stranger::{Stranger, Strangers},
     user::{Act, ConsoleVerb, User},

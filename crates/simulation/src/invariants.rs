@@ -10,6 +10,7 @@ mod cloud;
 mod cluster;
 mod health;
 mod liveness;
+mod maintenance;
 mod table;
 mod truth;
 
@@ -25,6 +26,7 @@ pub(crate) use self::truth::condition as condition_of;
 use self::{
     certificates::CertificateTruth,
     health::CheckTruth,
+    maintenance::MaintenanceTruth,
     truth::{InstanceTruth, MachineTruth, SetTruth},
 };
 pub use self::{
@@ -86,6 +88,7 @@ pub struct Judge {
     /// Health checks, by uid.
     checks: BTreeMap<String, CheckTruth>,
     certificates: CertificateTruth,
+    maintenance: MaintenanceTruth,
     /// When each process last renewed each lease.
     renewals: BTreeMap<(String, String), Timestamp>,
     /// When a life last read a Machine from the API server, by tag and name; the name is empty for all.
@@ -123,6 +126,7 @@ impl Judge {
             instances: BTreeMap::new(),
             checks: BTreeMap::new(),
             certificates: CertificateTruth::default(),
+            maintenance: MaintenanceTruth::default(),
             renewals: BTreeMap::new(),
             fresh_reads: BTreeMap::new(),
             names_used: BTreeSet::new(),

@@ -1,6 +1,8 @@
 //! What is drawn for a seed? Which faults are on and how often, which pools and people there are, and
 //! for how long it lasts.
 
+mod maintenance;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use machinist_testbed::cloud::model::WorldIds;
@@ -11,8 +13,26 @@ use crate::{
     chance::Chance,
     faults::{FaultKind, Level, Trigger},
     invariants::Allowance,
-    template::{Flaw, HealthCheck, Pool},
+    template::{Flaw, HealthCheck, Pool, control_plane_machine},
 };
+
+/// Faults that make it impossible to see in time what others did.
+const BLINDING: [FaultKind; 14] = [
+    FaultKind::F02,
+    FaultKind::F04,
+    FaultKind::F05,
+    FaultKind::F06,
+    FaultKind::F07,
+    FaultKind::F08,
+    FaultKind::F09,
+    FaultKind::F11,
+    FaultKind::F12,
+    FaultKind::F13,
+    FaultKind::F14,
+    FaultKind::F16,
+    FaultKind::F32,
+    FaultKind::F33,
+];
 
 /// Everything that one run is made of.
 #[derive(Clone, Debug)]
@@ -29,6 +49,14 @@ pub struct Plan {
     /// Machines that never passed a webhook, with what it would have done about.
     pub unadmitted: Vec<(String, Flaw)>,
     pub health_checks: Vec<HealthCheck>,
+    /// MaintenancePolicies.
+    pub policies: Vec<serde_json::Value>,
+    /// How many Machines of the control plane there are.
+    pub control_plane: usize,
+    /// Whether etcd runs on the Nodes of the control plane.
+    pub has_etcd: bool,
+    /// Whether etcd's operator protects them by hooks.
+    pub has_etcd_operator: bool,
     /// What people do, by the time since the start. Pools and single Machines are made by the world.
     pub acts: Vec<(Duration, Act)>,
     pub apps: Vec<App>,
@@ -62,6 +90,10 @@ impl Plan {
             misconfigured: Vec::new(),
             unadmitted: Vec::new(),
             health_checks: Vec::new(),
+            policies: Vec::new(),
+            control_plane: 0,
+            has_etcd: false,
+            has_etcd_operator: false,
             acts: Vec::new(),
             apps: Vec::new(),
             processes: 1,
@@ -109,7 +141,17 @@ impl Plan {
         plan.draw_acts(&mut chance);
         plan.draw_checks(&mut chance);
         plan.draw_unadmitted(&mut chance);
+        plan.draw_maintenance();
+        plan.draw_sight();
         plan
+    }
+
+    /// A few seeds have nothing that keeps the operator from seeing in time, so that the promises that
+    /// allow for that are held to the letter while the rest goes wrong.
+    fn draw_sight(&mut self) {
+        if Chance::stream(self.seed, "sight").hits(0.25) {
+            self.rates.retain(|kind, _| !BLINDING.contains(kind));
+        }
     }
 
     fn draw_cluster(&mut self, chance: &mut Chance) {
@@ -279,6 +321,10 @@ impl Plan {
             flaw.apply(&mut machine);
             objects.push(("machines", machine));
         }
+        for number in 0..self.control_plane {
+            let name = format!("master-{number}");
+            objects.push(("machines", control_plane_machine(&single, world, &name)));
+        }
         for check in &self.health_checks {
             objects.push(("machinehealthchecks", check.object()));
         }
@@ -302,23 +348,7 @@ impl Plan {
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         let on = |kind| self.rates.contains_key(&kind);
-        let blind = [
-            FaultKind::F02,
-            FaultKind::F04,
-            FaultKind::F05,
-            FaultKind::F06,
-            FaultKind::F07,
-            FaultKind::F08,
-            FaultKind::F09,
-            FaultKind::F11,
-            FaultKind::F12,
-            FaultKind::F13,
-            FaultKind::F14,
-            FaultKind::F16,
-            FaultKind::F32,
-            FaultKind::F33,
-        ];
-        let view_lag = if blind.into_iter().any(on) {
+        let view_lag = if BLINDING.into_iter().any(on) {
             None
         } else if on(FaultKind::F17) {
             Some(Duration::from_secs(30))

@@ -9,7 +9,7 @@ pub const PHASES: [&str; 6] =
     ["none", "Provisioning", "Provisioned", "Running", "Deleting", "Failed"];
 
 /// States that every good amount of seeds must reach at least once.
-pub const SOMETIMES: [&str; 16] = [
+pub const SOMETIMES: [&str; 32] = [
     "a launch whose answer was lost is healed by its token",
     "a crash between a launch and its record",
     "a launch arrives after its caller died",
@@ -26,6 +26,22 @@ pub const SOMETIMES: [&str; 16] = [
     "a certificate request is refused",
     "an unhealthy machine is remediated",
     "a health check restricts remediation",
+    "a maintenance waits for its window",
+    "a maintenance waits for the end of a freeze",
+    "a maintenance waits for a budget",
+    "a maintenance comes too late and asks a person",
+    "a maintenance is left to the provider",
+    "a maintenance is called off and everything is put back",
+    "a maintenance fails and everything is put back",
+    "a machine is replaced with a surplus first",
+    "a machine of the control plane is replaced by a copy",
+    "a machine is rebooted in place",
+    "a machine is stopped and started",
+    "a drain is forced after its deadline",
+    "an action that failed gives way to another",
+    "a surplus is taken back",
+    "the provider's event is moved",
+    "work is done against the calendar",
 ];
 
 /// Counters of one run or of many.

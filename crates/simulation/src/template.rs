@@ -210,6 +210,26 @@ impl Pool {
     }
 }
 
+/// A Machine of the control plane, which no pool keeps.
+#[must_use]
+pub fn control_plane_machine(like: &Pool, world: &WorldIds, name: &str) -> Value {
+    let mut machine = like.single_machine(world, name);
+    json_patch::merge(&mut machine, &of_control_plane());
+    machine
+}
+
+/// What makes a Machine one of the control plane, and its Node as well.
+#[must_use]
+pub fn of_control_plane() -> Value {
+    json!({
+        "metadata": { "labels": { label::MACHINE_ROLE: "master", label::MACHINE_TYPE: "master" } },
+        "spec": { "metadata": { "labels": {
+            label::NODE_MASTER: "",
+            label::NODE_CONTROL_PLANE: "",
+        } } },
+    })
+}
+
 fn labels(world: &WorldIds) -> Value {
     json!({
         label::CLUSTER: world.infrastructure_name,

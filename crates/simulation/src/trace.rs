@@ -93,6 +93,7 @@ pub fn describe(commit: &Commit) -> Option<(String, String)> {
     let plural = commit.kind.kind.plural;
     let subject = match plural {
         "machines" => name.to_owned(),
+        "machinemaintenances" => text_at(object.value(), "/spec/machinelink").unwrap_or_default(),
         "events" => text_at(object.value(), "/regarding/name")
             .or_else(|| text_at(object.value(), "/involvedObject/name"))
             .unwrap_or_default(),
@@ -154,6 +155,7 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
         ],
         "machinesets" => &[
             ("replicas", "/spec/replicas"),
+            ("surge", "/metadata/annotations/machinist.dev~1surge"),
             ("status.replicas", "/status/replicas"),
             ("ready", "/status/readyReplicas"),
             ("available", "/status/availableReplicas"),
@@ -163,6 +165,7 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
         "nodes" => &[
             ("providerID", "/spec/providerID"),
             ("unschedulable", "/spec/unschedulable"),
+            ("cordonedFor", "/metadata/annotations/machinist.dev~1cordoned-for"),
             ("boot", "/status/nodeInfo/bootID"),
         ],
         "pods" => &[
@@ -170,6 +173,18 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
             ("phase", "/status/phase"),
             ("deleted", "/metadata/deletionTimestamp"),
         ],
+        "machinemaintenances" => &[
+            ("phase", "/status/phase"),
+            ("action", "/status/work/action"),
+            ("effect", "/status/work/effect/kind"),
+            ("attempt", "/status/work/effect/attempt"),
+            ("start", "/status/plan/start"),
+            ("waitsOn", "/status/plan/waitsOn/0/message"),
+            ("says", "/status/message"),
+            ("deleted", "/metadata/deletionTimestamp"),
+            ("approved", "/metadata/annotations/machinist.dev~1maintenance-approved"),
+        ],
+        "maintenancepolicies" => &[("spec", "/spec")],
         "poddisruptionbudgets" => &[("allowed", "/status/disruptionsAllowed")],
         "machinehealthchecks" => &[
             ("max", "/spec/maxUnhealthy"),
@@ -185,10 +200,12 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
     let after = commit.after.as_ref().map(|object| object.value());
     let mut found = Vec::new();
     for (name, pointer) in fields {
-        let (old, new) = (
-            before.and_then(|value| value_at(value, pointer)),
-            after.and_then(|value| value_at(value, pointer)),
-        );
+        // Only names with a slash in them need the slower way.
+        let at = |value| match pointer.contains('~') {
+            true => Value::pointer(value, pointer),
+            false => value_at(value, pointer),
+        };
+        let (old, new) = (before.and_then(at), after.and_then(at));
         if old != new && after.is_some() {
             found.push(format!("{name} {} -> {}", shown(old), shown(new)));
         }

@@ -16,7 +16,9 @@ use machinist_testbed::cloud::model::{
 use serde_json::{Value, json};
 
 use crate::{
-    actors::{self, Actor, GarbageCollector, Kubelets, Scene, Signer, User, Workloads},
+    actors::{
+        self, Actor, Etcd, GarbageCollector, Kubelets, Scene, Signer, User, Workloads, maintainer,
+    },
     api_server::{ApiServer, Config, Subresource},
     chance::Chance,
     clock::Clock,
@@ -49,6 +51,15 @@ const RESTS_MAX: u32 = 4;
 const BOOT_MAX: Duration = Duration::from_secs(120);
 /// How often it is asked whether all is settled.
 const LOOK: Duration = Duration::from_secs(20);
+
+/// An event that is further away when all goes quiet is called off.
+const FAR: Duration = Duration::from_secs(45 * 60);
+
+/// When every run begins.
+#[must_use]
+pub fn start_of_runs() -> Timestamp {
+    START.parse().unwrap_or(Timestamp::UNIX_EPOCH)
+}
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -162,7 +173,7 @@ where
 impl World {
     fn begin(plan: &Plan, extras: &Extras, spawner: &Spawner) -> Self {
         let seed = plan.seed;
-        let start: Timestamp = START.parse().unwrap_or(Timestamp::UNIX_EPOCH);
+        let start = start_of_runs();
         let clock = Clock::starting_at(start);
         let allowance = extras.allowance.clone().unwrap_or_else(|| plan.allowance());
         let hub = Hub::new(clock, Judge::new(allowance), 20_000);
@@ -221,6 +232,7 @@ impl World {
             Box::new(kubelets),
             Box::new(Signer::new(plan.others_approve)),
             Box::new(Workloads::new(plan.apps.clone())),
+            Box::new(Etcd::new(plan.has_etcd, plan.has_etcd_operator)),
             Box::new(GarbageCollector::default()),
         ]
     }
@@ -228,13 +240,20 @@ impl World {
     /// The namespace, the secrets, and what the plan begins with.
     fn install(&self) {
         let scene = &self.scene;
-        for name in [template::NAMESPACE, template::AUTHORITIES_NAMESPACE] {
+        for name in [
+            template::NAMESPACE,
+            template::AUTHORITIES_NAMESPACE,
+            machinist_api::names::MAINTENANCE_NAMESPACE,
+        ] {
             let namespace = json!({ "metadata": { "name": name } });
             scene.create("installer", "", "namespaces", namespace);
         }
         scene.create("installer", "", "configmaps", template::kubelet_authorities());
         for secret in template::secrets() {
             scene.create("installer", "", "secrets", secret);
+        }
+        for policy in &self.plan.policies {
+            scene.create("installer", "machinist.dev", "maintenancepolicies", policy.clone());
         }
         for (plural, object) in self.plan.objects(&self.ids) {
             scene.create("installer", "machine.openshift.io", plural, object);
@@ -349,6 +368,7 @@ impl World {
             let kind = ("policy", "poddisruptionbudgets");
             scene.delete("user", kind, (budget.namespace(), budget.name()), Value::Null);
         }
+        maintainer::calm_down(scene, FAR);
         self.remove_nodes_that_nobody_can_explain();
         // What a watch has lost, a list brings back.
         storm::expire_history(scene);
@@ -415,8 +435,10 @@ impl World {
 
     fn unsettled(&self) -> Vec<(&'static str, String, String)> {
         let facts = self.scene.cloud.facts();
+        let events = maintainer::active_events(&self.scene);
         let hub = &self.scene.hub;
-        invariants::unsettled(&self.scene.server, &facts, &hub.judge(), hub.clock.now())
+        let now = hub.clock.now();
+        invariants::unsettled(&self.scene.server, &facts, &events, &hub.judge(), now)
     }
 
     fn report(&self, keep_timeline: bool) -> RunReport {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use machinist_api::names::DEFAULT_NAMESPACE;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -16,6 +17,7 @@ use crate::cloud::{self, CloudConfig, CloudHandle, CloudServer, ServeOptions, Tl
 use crate::cloud_controller::watch_over_nodes;
 use crate::control_plane::{ControlPlane, ControlPlaneConfig};
 use crate::csr_approver::approve_kubelets;
+use crate::etcd::Etcd;
 use crate::guard::Guard;
 use crate::instances::{Instances, from_facts};
 use crate::kubelet::Kubelets;
@@ -57,8 +59,10 @@ pub struct Cluster {
     // Fields are dropped in this order: who uses the control plane goes before it, and the folder
     // last.
     termination_handlers: Option<Switch>,
+    etcd: Option<Etcd>,
     kubelet_approval: Switch,
     cloud_controller: Switch,
+    seen: watch::Receiver<Instances>,
     kubelets: Kubelets,
     instances: JoinSet<()>,
     kwok: Process,
@@ -144,17 +148,27 @@ impl Cluster {
             };
             Switch::new(true, move || handlers.clone().run())
         });
+        let etcd = match config.etcd_members {
+            0 => None,
+            members => {
+                let (admin, seen) = (admin.clone(), seen.clone());
+                Some(Etcd::start(admin, DEFAULT_NAMESPACE, members, seen).await?)
+            }
+        };
         let approver = admin.clone();
         let kubelet_approval =
             Switch::new(config.approve_kubelets, move || approve_kubelets(approver.clone()));
         let controller = admin.clone();
         let period = config.cloud_controller_period;
+        let of_controller = seen.clone();
         let cloud_controller = Switch::new(config.cloud_controller, move || {
-            watch_over_nodes(controller.clone(), seen.clone(), period)
+            watch_over_nodes(controller.clone(), of_controller.clone(), period)
         });
 
         Ok(Self {
             termination_handlers,
+            etcd,
+            seen,
             kubelet_approval,
             cloud_controller,
             kubelets,
@@ -273,6 +287,12 @@ impl Cluster {
         }
     }
 
+    /// Plays etcd for the control-plane machines of a namespace, of which there are to be so many, for
+    /// as long as the answer is held.
+    pub async fn play_etcd(&self, namespace: &str, members: usize) -> anyhow::Result<Etcd> {
+        Etcd::start(self.admin.clone(), namespace, members, self.seen.clone()).await
+    }
+
     /// Where the guest of an instance finds its metadata service.
     #[must_use]
     pub fn metadata_endpoint(&self, instance_id: &str) -> String {
@@ -292,7 +312,7 @@ impl Cluster {
 
     /// Ends everything in order and removes the temporary folder, if there is one.
     pub async fn shutdown(self) -> anyhow::Result<()> {
-        drop(self.termination_handlers);
+        drop((self.termination_handlers, self.etcd));
         drop((self.kubelet_approval, self.cloud_controller, self.kubelets, self.instances));
         self.kwok.stop(Duration::from_secs(1)).await;
         self.control_plane.stop().await;

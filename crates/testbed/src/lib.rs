@@ -2,7 +2,7 @@
 //!
 //! A real control plane (`control_plane`, from `programs`), a simulated EC2 cloud (`cloud`), the
 //! machines' insides (`kubelet`, with pods played by `kwok`), and what an OpenShift cluster holds
-//! besides (`singletons`). `cluster` puts them together.
+//! besides (`singletons`), and `etcd` on its own machines. `cluster` puts them together.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod control_plane;
 mod csr_approver;
 pub mod deployment;
+pub mod etcd;
 pub mod guard;
 pub mod instances;
 mod kube_errors;

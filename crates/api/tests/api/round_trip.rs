@@ -1,6 +1,9 @@
 //! Does an object of the OpenShift installer come out of our types as it went in?
 
-use machinist_api::{Machine, MachineHealthCheck, MachineSet};
+use machinist_api::{
+    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePhase,
+    MaintenancePolicy,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -161,6 +164,150 @@ fn machine_health_check_survives_whatever_its_shares_and_durations_are() {
         });
         round_trip::<MachineHealthCheck>(&check.to_string());
     }
+}
+
+/// The example of the original's README, and what the original made of it.
+#[test]
+fn machine_maintenance_of_the_original_survives() {
+    for scheduled in [false, true] {
+        let object = json!({
+            "apiVersion": "machinemaintenance.managed.openshift.io/v1alpha1",
+            "kind": "MachineMaintenance",
+            "metadata": {
+                "name": "mm-dofinn-20201705-blz22-worker-ap-southeast-2a-984h4",
+                "namespace": "machine-maintenance-operator"
+            },
+            "spec": {
+                "maintenancescheduled": scheduled,
+                "eventcode": "instance-stop",
+                "eventid": "instance-event-01d0903276a5d038c",
+                "machineid": "i-04fdc4494938e5c4a",
+                "machinelink": "dofinn-20201705-blz22-worker-ap-southeast-2a-984h4"
+            }
+        });
+        round_trip::<MachineMaintenance>(&object.to_string());
+    }
+}
+
+#[test]
+fn request_of_a_person_needs_only_the_machine() {
+    let request: MachineMaintenance = serde_json::from_value(json!({
+        "metadata": { "name": "mm-a" },
+        "spec": { "machinelink": "a" }
+    }))
+    .unwrap();
+    assert_eq!(request.spec.machineid, "");
+    assert!(!request.spec.maintenancescheduled);
+}
+
+#[test]
+fn machine_maintenance_under_way_survives() {
+    let object = json!({
+        "apiVersion": "machinemaintenance.managed.openshift.io/v1alpha1",
+        "kind": "MachineMaintenance",
+        "metadata": { "name": "mm-a", "namespace": "openshift-machine-api" },
+        "spec": {
+            "action": "Replace",
+            "eventcode": "instance-retirement",
+            "machineid": "i-1",
+            "machinelink": "a",
+            "maintenancescheduled": true,
+            "notbefore": "2026-11-09T10:00:00Z"
+        },
+        "status": {
+            "attempts": 1,
+            "history": [{
+                "action": "Reboot",
+                "codes": ["instance-reboot"],
+                "eventIds": ["instance-event-0"],
+                "finishedAt": "2026-10-01T10:00:00Z",
+                "machineUid": "u-1",
+                "outcome": "Succeeded",
+                "startedAt": "2026-10-01T09:50:00Z"
+            }],
+            "machineUid": "u-1",
+            "maintenance": "in-progress",
+            "phase": "Surging",
+            "plan": {
+                "action": "Replace",
+                "deadline": "2026-11-09T10:00:00Z",
+                "expectedSeconds": 1200,
+                "latestSafeStart": "2026-11-09T09:10:00Z",
+                "start": "2026-11-01T10:00:00Z",
+                "waitsOn": [{ "message": "the new machine is not ready", "reason": "SurgeNotReady" }],
+                "window": "saturdays"
+            },
+            "reasons": [{
+                "code": "instance-retirement",
+                "id": "instance-event-1",
+                "kind": "Event",
+                "notBefore": "2026-11-09T10:00:00Z",
+                "since": "2026-10-30T10:00:00Z",
+                "sources": ["API", "Queue"],
+                "state": "Active"
+            }],
+            "timeline": [{
+                "message": "pool c1-worker-a grows to 4",
+                "phase": "Surging",
+                "time": "2026-11-01T10:00:00Z"
+            }],
+            "work": {
+                "action": "Replace",
+                "bootID": "b-1",
+                "machineUID": "u-1",
+                "startedAt": "2026-11-01T10:00:00Z",
+                "surge": {
+                    "before": ["u-1"],
+                    "poolUID": "p-1",
+                    "since": "2026-11-01T10:00:00Z"
+                }
+            }
+        }
+    });
+    round_trip::<MachineMaintenance>(&object.to_string());
+}
+
+#[test]
+fn every_phase_is_spelt_as_its_name() {
+    for phase in MaintenancePhase::ALL {
+        assert_eq!(serde_json::to_value(phase).unwrap(), json!(phase.as_str()));
+    }
+}
+
+#[test]
+fn maintenance_policy_survives() {
+    let policy = json!({
+        "apiVersion": "machinist.dev/v1alpha1",
+        "kind": "MaintenancePolicy",
+        "metadata": { "name": "workers" },
+        "spec": {
+            "approval": "Manual",
+            "budgets": { "cluster": "5%", "coolDown": "10m", "pool": 1, "zone": 1 },
+            "drain": { "afterDeadline": "Force", "deadline": "45m" },
+            "drift": { "onStopped": "Start", "onTerminated": "Report" },
+            "events": [{
+                "action": "StopStart",
+                "code": "instance-retirement",
+                "escalation": ["Replace"],
+                "leadTime": "72h"
+            }],
+            "freezes": [
+                { "from": "2026-12-20", "name": "holidays", "to": "2027-01-06" },
+                { "name": "sale", "yearly": {
+                    "from": { "dayOfWeek": "Thursday", "month": "November", "weekOfMonth": 4 },
+                    "to": { "dayOfMonth": 2, "month": "December", "time": "12:00" }
+                } }
+            ],
+            "selector": { "machines": { "matchLabels": { "a": "b" } }, "roles": ["worker"] },
+            "surge": { "machines": 1, "timeout": "30m" },
+            "whenNoWindow": "MoveEvent",
+            "windows": [
+                { "cron": "0 2 * * 6", "duration": "4h", "name": "saturdays", "timeZone": "Europe/Berlin" },
+                { "duration": "2h", "name": "patch", "rrule": "FREQ=MONTHLY;BYDAY=2TU", "start": "2026-01-01T22:00" }
+            ]
+        }
+    });
+    round_trip::<MaintenancePolicy>(&policy.to_string());
 }
 
 #[test]

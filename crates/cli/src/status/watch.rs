@@ -21,9 +21,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::fetch::{Observed, Scope, api, fetch, is_forbidden};
 use super::judge::{MachineView, PoolView, Report, Waiting, report};
 use super::render::{Layout, NodeNames, Notation, machine_row};
-use super::{terminal_width, text};
+use super::text;
 use crate::args::Output;
 use crate::kubeconfig::Connection;
+use crate::screen;
 use crate::table::lines;
 
 /// Changes come in bursts; one picture for a burst is enough for the eye.
@@ -274,7 +275,7 @@ fn fitting(picture: &str) -> Vec<String> {
     let lines: Vec<&str> = picture.trim_end().lines().collect();
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
     let height = size.map_or(0, |size| usize::from(size.ws_row));
-    if terminal_width().is_none() || height < 3 || lines.len() < height {
+    if screen::width().is_none() || height < 3 || lines.len() < height {
         return lines.into_iter().map(str::to_owned).collect();
     }
     // The summary is the last line and stays.

@@ -138,6 +138,7 @@ impl Arena {
         let kubeconfig = self.cluster.operator_kubeconfig(&self.name, &self.name).await.unwrap();
         let shipped = shipped_container(&self.name, &self.name).unwrap();
         let (mut all, address_file) = (shipped.flags, self.address_file());
+        let policies = format!("machinist.dev/e2e={}", self.name);
         // What a process on this machine must have otherwise than a Pod.
         let here = [
             ("--kubeconfig", kubeconfig.to_str().unwrap()),
@@ -148,6 +149,8 @@ impl Arena {
             ("--webhook-address", "127.0.0.1:0"),
             // They are the whole cluster's: one test at a time may have them.
             ("--keep-webhooks", "off"),
+            // So are MaintenancePolicies: each test has its own.
+            ("--maintenance-policies", &policies),
             ("--cloud-list-period", "1s"),
             ("--cloud-first-look", "200ms"),
             ("--cloud-report-period", "1s"),

@@ -33,6 +33,7 @@ mod joining;
 mod ledger;
 mod lifecycle;
 mod load_balancers;
+mod maintenance;
 mod mass_deletion;
 mod operator_itself;
 mod permissions;

@@ -149,7 +149,7 @@ const DENIED: [(&str, &str, &str, &str, &str, bool); 33] = [
     ("", "pods", "portforward", "", "create", true),
     ("", "pods", "log", "", "get", true),
     ("", "pods", "", "", "create", true),
-    ("", "pods", "", "", "delete", false),
+    ("", "pods", "", "", "deletecollection", false),
     ("", "pods", "ephemeralcontainers", "", "patch", true),
     // Secrets.
     ("", "secrets", "", "", "list", false),

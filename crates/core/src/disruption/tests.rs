@@ -106,6 +106,21 @@ fn whatever_is_broken_counts_and_unknown_is_not_healthy() {
 }
 
 #[test]
+fn what_maintenance_works_on_is_out_of_work() {
+    let ready = node("True");
+    let plain = machine(0, running());
+    assert!(is_healthy(&plain, Some(&ready)));
+    let mut held = plain.clone();
+    let hold = (annotation::HOLD.to_owned(), "maintenance 0f1e".to_owned());
+    held.metadata.annotations = Some([hold].into());
+    assert!(!is_healthy(&held, Some(&ready)));
+    let mut cordoned = ready.clone();
+    let mark = (annotation::CORDONED_FOR.to_owned(), "0f1e".to_owned());
+    cordoned.metadata.annotations = Some([mark].into());
+    assert!(!is_healthy(&plain, Some(&cordoned)));
+}
+
+#[test]
 fn missing_machines_are_out_of_work_too() {
     let set = set(20, json!({}));
     let ready = node("True");

@@ -18,7 +18,7 @@ use machinist_api::{
     names::{annotation, condition_type, event, phase, reason},
 };
 
-use super::observed::Observed;
+use super::observed::{Attempts, Observed};
 use crate::{
     decision::{Announcement, Decision, Wait},
     drift::Class,
@@ -47,6 +47,8 @@ pub enum Action {
     },
 }
 
+/// How the condition begins that says that nothing was drained.
+pub const SKIPPED: &str = "Node drain skipped";
 /// How long past the end of its grace period a pod may take before it is named as a blocker.
 const OVERDUE: SignedDuration = SignedDuration::from_secs(30);
 /// How long to wait for another control-plane Node; its uncordoning is an event as well.
@@ -101,12 +103,12 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> DrainDecision {
     let was_linked = status.node_ref.is_some();
     if is_instance_gone(&status) {
         // Nobody is there to end the pods, and no budget can protect them any more.
-        return skipped(status, "Node drain skipped: the instance is gone", now);
+        return skipped(status, &format!("{SKIPPED}: the instance is gone"), now);
     }
     match observed.node {
         Some(node) if !is_excluded => drain(observed, node, status, now),
         None if was_linked && !is_excluded => complete(status, None, now),
-        _ => skipped(status, "Node drain skipped", now),
+        _ => skipped(status, SKIPPED, now),
     }
 }
 
@@ -164,33 +166,12 @@ fn drain(
             uid: node::uid(node).to_owned(),
         });
     }
-    let mut allowance = Allowance::of(&observed.budgets);
-    let mut leaving = 0_usize;
-    let mut blockers = Vec::new();
-    let mut recheck: Option<Timestamp> = None;
-    for pod in observed.pods.iter().filter(|pod| must_go(pod) || is_orphan(pod, observed)) {
-        match progress(pod, observed, &mut allowance, is_unreachable, now) {
-            Progress::Gone => {}
-            Progress::Evict { action, refused } => {
-                leaving += 1;
-                actions.push(action);
-                // Until it is known to go now, it is said to be blocked as before.
-                blockers.extend(refused);
-                // A pod that came and went while the watch was blind tells nobody that it is gone.
-                recheck = earliest(recheck, now.checked_add(LONG_RECHECK).unwrap_or(now));
-            }
-            Progress::Terminating { until } => {
-                leaving += 1;
-                recheck = earliest(recheck, until);
-            }
-            Progress::Blocked { why, until } => {
-                leaving += 1;
-                blockers.push(why);
-                recheck = earliest(recheck, until);
-            }
-        }
-    }
-    if leaving == 0 && is_cordoned {
+    let pods = observed.pods.iter().copied();
+    let going: Vec<&Pod> = pods.filter(|pod| must_go(pod) || is_orphan(pod, observed)).collect();
+    let evictions = evictions(&going, &observed.budgets, observed.attempts, is_unreachable, now);
+    actions.extend(evictions.actions);
+    let (blockers, recheck) = (evictions.blockers, evictions.recheck);
+    if evictions.leaving == 0 && is_cordoned {
         return complete(status, Some(node::name(node)), now);
     }
     let was_draining = condition::find(&status.conditions, condition_type::DRAINED).is_some();
@@ -215,6 +196,50 @@ fn drain(
     }
     decision.waiting.push(wait);
     decision
+}
+
+/// What is left to do for the pods of a Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evictions {
+    pub actions: Vec<Action>,
+    /// How many pods have yet to go.
+    pub leaving: usize,
+    /// What keeps them, in words.
+    pub blockers: Vec<String>,
+    pub recheck: Option<Timestamp>,
+}
+
+/// Which of the pods that must go are evicted now, and who blocks. A Node `is_unreachable` when its kubelet does
+/// not answer: then nobody confirms the end of a pod.
+pub fn evictions(
+    pods: &[&Pod],
+    budgets: &[&PodDisruptionBudget],
+    attempts: &Attempts,
+    is_unreachable: bool,
+    now: Timestamp,
+) -> Evictions {
+    let mut evictions = Evictions::default();
+    let mut allowance = Allowance::of(budgets);
+    for pod in pods {
+        let until = match progress(pod, budgets, attempts, &mut allowance, is_unreachable, now) {
+            Progress::Gone => continue,
+            Progress::Evict { action, refused } => {
+                evictions.actions.push(action);
+                // Until it is known to go now, it is said to be blocked as before.
+                evictions.blockers.extend(refused);
+                // A pod that came and went while the watch was blind tells nobody that it is gone.
+                now.checked_add(LONG_RECHECK).unwrap_or(now)
+            }
+            Progress::Terminating { until } => until,
+            Progress::Blocked { why, until } => {
+                evictions.blockers.push(why);
+                until
+            }
+        };
+        evictions.leaving += 1;
+        evictions.recheck = earliest(evictions.recheck, until);
+    }
+    evictions
 }
 
 /// The condition and the wait say the same sentence.
@@ -289,7 +314,8 @@ enum Progress {
 
 fn progress(
     pod: &Pod,
-    observed: &Observed<'_>,
+    budgets: &[&PodDisruptionBudget],
+    attempts: &Attempts,
     allowance: &mut Allowance,
     is_unreachable: bool,
     now: Timestamp,
@@ -311,17 +337,17 @@ fn progress(
             },
         };
     }
-    let budgets_seen = budgets_seen(pod, &observed.budgets);
-    match observed.attempts.hold(&uid, &budgets_seen) {
+    let budgets_seen = budgets_seen(pod, budgets);
+    match attempts.hold(&uid, &budgets_seen) {
         Some((until, said)) if until > now => {
-            Progress::Blocked { why: blocked_by(pod, &observed.budgets, said), until }
+            Progress::Blocked { why: blocked_by(pod, budgets, said), until }
         }
-        _ if !allowance.take(pod, &observed.budgets) => Progress::Terminating {
+        _ if !allowance.take(pod, budgets) => Progress::Terminating {
             // Its turn comes with the next change of the budget, which is watched.
             until: now.checked_add(LONG_RECHECK).unwrap_or(Timestamp::MAX),
         },
         held => Progress::Evict {
-            refused: held.map(|(_, said)| blocked_by(pod, &observed.budgets, said)),
+            refused: held.map(|(_, said)| blocked_by(pod, budgets, said)),
             action: Action::Evict {
                 namespace,
                 pod: name,

@@ -37,13 +37,31 @@ pub struct DriftPolicy {
     pub approved_until: Option<Timestamp>,
 }
 
+/// What a MaintenancePolicy says, for machines whose annotations and pool say nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriftDefaults {
+    pub on_stopped: Option<OnStopped>,
+    pub on_terminated: Option<OnTerminated>,
+    pub grace: Option<SignedDuration>,
+}
+
 impl DriftPolicy {
-    /// Reads the policy. A value that cannot be read is an error that names its field: then nothing
-    /// is done but said.
+    /// Reads the policy of a machine without a MaintenancePolicy.
     pub fn read(
         machine: &Machine,
         pool: Option<&Pool>,
         is_control_plane: bool,
+    ) -> Result<Self, FieldError> {
+        Self::read_with(machine, pool, is_control_plane, &DriftDefaults::default())
+    }
+
+    /// Reads the policy. A value that cannot be read is an error that names its field: then nothing
+    /// is done but said.
+    pub fn read_with(
+        machine: &Machine,
+        pool: Option<&Pool>,
+        is_control_plane: bool,
+        defaults: &DriftDefaults,
     ) -> Result<Self, FieldError> {
         let empty = BTreeMap::new();
         let own = machine.metadata.annotations.as_ref().unwrap_or(&empty);
@@ -57,21 +75,25 @@ impl DriftPolicy {
             own.get(key).map(|text| (path(""), text.as_str())).or_else(on_pool)
         };
         let on_stopped = match value(annotation::ON_STOPPED) {
-            // Starting a stopped member by itself could hurt a quorum that somebody is repairing.
-            None if is_control_plane => OnStopped::Report,
-            None => OnStopped::Start,
+            None => match defaults.on_stopped {
+                Some(word) => word,
+                // Starting a stopped member by itself could hurt a quorum that somebody is repairing.
+                None if is_control_plane => OnStopped::Report,
+                None => OnStopped::Start,
+            },
             Some((_, "Start")) => OnStopped::Start,
             Some((_, "Replace")) => OnStopped::Replace,
             Some((_, "Report")) => OnStopped::Report,
             Some((path, other)) => return Err(unsupported(path, other, "Start, Replace, Report")),
         };
         let on_terminated = match value(annotation::ON_TERMINATED) {
-            None | Some((_, "Replace")) => OnTerminated::Replace,
+            None => defaults.on_terminated.unwrap_or(OnTerminated::Replace),
+            Some((_, "Replace")) => OnTerminated::Replace,
             Some((_, "Report")) => OnTerminated::Report,
             Some((path, other)) => return Err(unsupported(path, other, "Replace, Report")),
         };
         let grace = match value(annotation::STOPPED_GRACE_PERIOD) {
-            None => USUAL_GRACE,
+            None => defaults.grace.unwrap_or(USUAL_GRACE),
             Some((path, text)) => text
                 .parse::<SignedDuration>()
                 .ok()
@@ -92,6 +114,23 @@ impl DriftPolicy {
         let hold = own.get(annotation::HOLD).cloned();
         Ok(Self { on_stopped, on_terminated, grace, hold, approved_until })
     }
+}
+
+/// What the hold of a maintenance of ours begins with; the uid of its object follows.
+const MAINTENANCE_HOLD: &str = "maintenance ";
+
+/// The value of the hold that the maintenance with this uid puts on its Machine.
+pub fn maintenance_hold(uid: &str) -> String {
+    format!("{MAINTENANCE_HOLD}{uid}")
+}
+
+/// Whether a maintenance of ours works on the Machine: what it does to the instance is no drift. A
+/// hold that a person wrote may begin with the same word, but goes on with more than a uid.
+pub fn is_under_maintenance(machine: &Machine) -> bool {
+    let annotations = machine.metadata.annotations.as_ref();
+    let hold = annotations.and_then(|all| all.get(annotation::HOLD));
+    hold.and_then(|hold| hold.strip_prefix(MAINTENANCE_HOLD))
+        .is_some_and(|uid| !uid.is_empty() && !uid.contains(char::is_whitespace))
 }
 
 /// Whether a Machine is of the control plane, by its role.

@@ -19,9 +19,9 @@ use super::{
     status::{StatusDraft, go_list},
 };
 use crate::{
-    cloud::{Instance, InstanceState, StateReason},
+    cloud::{Instance, InstanceState, RebootMigration, RootDevice, StateReason},
     decision::{Announcement, Wait},
-    node,
+    drain, node,
 };
 
 pub(super) fn decide(
@@ -72,6 +72,16 @@ pub(super) fn decide(
     }
 }
 
+/// The Node, where somebody made it schedulable again after it was drained: pods may have come. Between
+/// a drain and the termination a hook may lie, and hours.
+fn uncordoned_since_its_drain<'a>(observed: &Observed<'a>, draft: &StatusDraft) -> Option<&'a str> {
+    let node = observed.node.one().filter(|node| !node::is_unschedulable(node))?;
+    let drained = condition::find(&draft.status.conditions, condition_type::DRAINED)?;
+    let was_skipped =
+        drained.message.as_ref().is_some_and(|message| message.starts_with(drain::decide::SKIPPED));
+    (!was_skipped).then(|| node::name(node))
+}
+
 fn terminate_what_is_left(
     observed: &Observed<'_>,
     instances: &[Instance],
@@ -99,6 +109,11 @@ fn terminate_what_is_left(
         draft.provider.instance_state = Some(found.state.as_str().to_owned());
         draft.status.conditions.retain(|known| known.type_ != condition_type::DRAINED);
         let message = format!("instance {} was found; its node is drained first", found.id);
+        return waiting(machine, draft, reason::DRAINING, message);
+    }
+    if let Some(node) = uncordoned_since_its_drain(observed, &draft).filter(|_| next.is_some()) {
+        draft.status.conditions.retain(|known| known.type_ != condition_type::DRAINED);
+        let message = format!("node {node} was uncordoned after its drain, and is drained again");
         return waiting(machine, draft, reason::DRAINING, message);
     }
     if let Some(instance) = next {
@@ -302,6 +317,8 @@ fn remembered(machine: &Machine) -> Option<Instance> {
         tags: BTreeMap::new(),
         addresses: machine.status.as_ref()?.addresses.clone(),
         host_id: None,
+        root_device: RootDevice::default(),
+        reboot_migration: RebootMigration::default(),
     })
 }
 

@@ -23,7 +23,7 @@ use crate::{
     drift::{
         Class, DriftPolicy,
         classify::{cause, why_down},
-        policy::has_control_plane_role,
+        policy::{has_control_plane_role, is_under_maintenance},
         respond::{Case, Kind, Response, respond},
     },
     entries,
@@ -132,11 +132,15 @@ pub(super) fn respond_to(
     now: Timestamp,
 ) -> MachineDecision {
     let machine = observed.machine;
-    let is_news = is_new(&draft, down.class);
+    // A stop that we asked for is no news to anybody.
+    let is_expected = down.class.is_stop() && is_under_maintenance(machine);
+    let is_news = is_new(&draft, down.class) && !is_expected;
     let mut record = record_of(&draft, down.class, now);
     let is_control_plane =
         has_control_plane_role(machine) || observed.node.one().is_some_and(node::is_control_plane);
-    let policy = DriftPolicy::read(machine, observed.pool.as_ref(), is_control_plane);
+    let defaults = &observed.drift_defaults;
+    let pool = observed.pool.as_ref();
+    let policy = DriftPolicy::read_with(machine, pool, is_control_plane, defaults);
     let response = respond(
         &Case {
             class: down.class,

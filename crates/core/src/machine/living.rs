@@ -22,6 +22,7 @@ use crate::{
     drift::{
         Class,
         classify::{Since, cause, current_config, since_recorded, why_down},
+        policy::is_under_maintenance,
     },
     entries, node,
 };
@@ -121,6 +122,7 @@ fn running(
     let id = &instance.id;
     let announcement = match since {
         Since::Started { by_us } => {
+            let by_us = by_us || is_under_maintenance(observed.machine);
             // The Node may still show the boot before.
             draft.provider.boot_pending = true;
             Some(if by_us {
@@ -131,6 +133,7 @@ fn running(
                 Announcement::normal(Class::Started.as_str(), message)
             })
         }
+        Since::Rebooted { expected: false } if is_under_maintenance(observed.machine) => None,
         Since::Rebooted { expected: false } => Some(Announcement::normal(
             Class::Rebooted.as_str(),
             format!("instance {id} {} without us; nothing is done", Class::Rebooted.in_words()),

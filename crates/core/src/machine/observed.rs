@@ -13,6 +13,7 @@ use crate::{
     cloud::{CloudFailure, Impairment, Instance, InstanceId},
     decision::FieldError,
     disruption::Pool,
+    drift::policy::DriftDefaults,
     nodelink::NodeMatch,
     providerspec::{self, ProviderSpecFacts},
 };
@@ -31,6 +32,8 @@ pub struct Observed<'a> {
     pub pool: Option<Pool>,
     /// Whether the pool that owns the Machine is being deleted: then nothing is launched.
     pub owner_is_deleting: bool,
+    /// What the MaintenancePolicy of the Machine says of drift.
+    pub drift_defaults: DriftDefaults,
     /// What the provider's checks said of a launch; only asked when a launch is wanted.
     pub launch_check: Option<Result<LaunchParameters, CloudFailure>>,
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use machinist_api::{Machine, MachineAddress, MachineStatus, condition};
+use machinist_api::{Condition, Machine, MachineAddress, MachineStatus, condition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -21,7 +21,10 @@ use super::{
     outcome,
 };
 use crate::{
-    cloud::{CloudFailure, ErrorClass, Instance, InstanceId, InstanceState, StateReason},
+    cloud::{
+        CloudFailure, ErrorClass, Instance, InstanceId, InstanceState, RebootMigration, RootDevice,
+        StateReason,
+    },
     nodelink::{NodeMatch, node_of},
 };
 
@@ -74,6 +77,8 @@ fn instance(state: InstanceState) -> Instance {
         state,
         state_reason: StateReason::default(),
         host_id: None,
+        root_device: RootDevice::default(),
+        reboot_migration: RebootMigration::default(),
         region: "us-east-1".into(),
         zone: "us-east-1a".into(),
         instance_type: "m5.large".into(),
@@ -98,6 +103,7 @@ fn observed(machine: &Machine, cloud: CloudKnowledge) -> Observed<'_> {
         wanted_tags: BTreeMap::new(),
         pool: None,
         owner_is_deleting: false,
+        drift_defaults: crate::drift::policy::DriftDefaults::default(),
         launch_check: Some(Ok(Value::Null)),
     }
 }

@@ -3,7 +3,7 @@
 use machinist_api::names::tag;
 
 use super::*;
-use crate::cloud::{InstanceState, StateReason};
+use crate::cloud::{InstanceState, RebootMigration, RootDevice, StateReason};
 
 const CLUSTER: &str = "demo";
 
@@ -32,6 +32,8 @@ fn instance(id: &str, uid: Option<&str>) -> Instance {
         tags,
         addresses: Vec::new(),
         host_id: None,
+        root_device: RootDevice::default(),
+        reboot_migration: RebootMigration::default(),
     }
 }
 

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use machinist_core::cloud::InstanceId;
+use machinist_core::{
+    cloud::InstanceId,
+    maintenance::event::{HealthNotice, Sighting},
+};
 use machinist_providers::{
     ProviderError,
     notice::{Notice, NoticeKind, NoticeQueue, Received},
@@ -24,6 +27,9 @@ const RETRY: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::fr
 /// A queue that answers at once with nothing for us is not asked more often than this. Messages
 /// for others are handed out again and again, so this bounds their cost as well.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// The category of notices about what the provider will do at a certain time.
+const SCHEDULED_CHANGE: &str = "scheduledChange";
 
 /// Reads notices for as long as the process runs.
 pub(super) async fn run(
@@ -125,10 +131,38 @@ fn take(views: &[CloudView], notice: &Notice, env: &Env) {
                 }
             }
         }
-        NoticeKind::Health { .. } => views.iter().for_each(CloudView::ask_for_reports),
+        NoticeKind::Health { category, .. } => {
+            views.iter().for_each(CloudView::ask_for_reports);
+            if category == SCHEDULED_CHANGE {
+                hear(views, notice);
+            }
+        }
         NoticeKind::StateChanged { .. }
         | NoticeKind::RebalanceRecommended
         | NoticeKind::Other { .. } => {}
+    }
+}
+
+/// Keeps what a notice tells of a scheduled event until the provider's own list has it.
+fn hear(views: &[CloudView], notice: &Notice) {
+    let NoticeKind::Health { code, status, starts_at, ends_at, communication_id, .. } =
+        &notice.kind
+    else {
+        return;
+    };
+    for id in &notice.instances {
+        let sighting = Sighting::noticed(&HealthNotice {
+            arn: communication_id,
+            type_code: code,
+            status,
+            description: "",
+            start: *starts_at,
+            end: *ends_at,
+            instance: id.clone(),
+        });
+        for view in views.iter().filter(|_| !sighting.id.is_empty()) {
+            view.hear(sighting.clone());
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use machinist_core::{
     cloud::{CloudFailure, Instance, InstanceId, InstanceReport},
     machine::HealthKnowledge,
+    maintenance::event::Sighting,
 };
 use tokio::time::Instant;
 
@@ -28,9 +29,16 @@ pub struct Snapshot {
     pub failure: Option<CloudFailure>,
     /// What the provider's own checks say.
     pub reports: Reports,
+    /// When the last answer with reports was asked for; `None` before the first.
+    pub reported_at: Option<Instant>,
+    /// What notices told of scheduled events, by instance and by the notice's own id.
+    heard: Arc<BTreeMap<InstanceId, BTreeMap<String, Sighting>>>,
     /// When the provider takes instances back that it gave notice for.
     interruptions: Arc<BTreeMap<InstanceId, Timestamp>>,
 }
+
+/// More events than any instance has at once.
+const HEARD_MAX: usize = 20;
 
 /// What is known of the provider's checks and its calendar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +101,11 @@ impl Snapshot {
         self.interruptions.get(id).copied()
     }
 
+    /// What notices told of scheduled events of an instance.
+    pub fn heard_of(&self, id: &InstanceId) -> impl Iterator<Item = &Sighting> {
+        self.heard.get(id).into_iter().flat_map(BTreeMap::values)
+    }
+
     /// What is known of an instance's health, as decisions see it.
     pub fn health_of(&self, id: &InstanceId) -> HealthKnowledge {
         let interruption = self.spot_notice_of(id);
@@ -143,7 +156,7 @@ impl Snapshot {
                 self.insert(instance, begun_at, &mut changed);
             }
         }
-        self.forget_interruptions();
+        self.forget_notices();
         self.listed_at = Some(begun_at);
         self.failure = None;
         changed
@@ -175,7 +188,7 @@ impl Snapshot {
     }
 
     /// Takes in what the provider's checks say; instances that are not ours are left out.
-    pub(super) fn report(&mut self, reports: Vec<InstanceReport>) -> Changed {
+    pub(super) fn report(&mut self, reports: Vec<InstanceReport>, asked_at: Instant) -> Changed {
         let next: BTreeMap<InstanceId, InstanceReport> = reports
             .into_iter()
             .filter(|report| self.get(&report.instance).is_some())
@@ -192,6 +205,7 @@ impl Snapshot {
             }
         }
         self.reports = Reports::Known(Arc::new(next));
+        self.reported_at = Some(asked_at);
         changed
     }
 
@@ -206,14 +220,33 @@ impl Snapshot {
         changed
     }
 
+    /// Takes in what a notice told of a scheduled event. The last notice of an id counts.
+    pub(super) fn hear(&mut self, sighting: Sighting) -> Changed {
+        let mut changed = Changed::default();
+        let id = sighting.instance.clone();
+        let known = self.heard.get(&id);
+        let is_same = known.and_then(|known| known.get(&sighting.id)) == Some(&sighting);
+        let is_full = known
+            .is_some_and(|known| known.len() >= HEARD_MAX && !known.contains_key(&sighting.id));
+        if self.get(&id).is_some() && !is_same && !is_full {
+            let heard = Arc::make_mut(&mut self.heard);
+            heard.entry(id.clone()).or_default().insert(sighting.id.clone(), sighting);
+            self.note(&id, &mut changed);
+        }
+        changed
+    }
+
     /// An instance that is gone needs no notice any more.
-    fn forget_interruptions(&mut self) {
+    fn forget_notices(&mut self) {
         let entries = &self.entries;
         let is_live = |id: &InstanceId| {
             entries.get(&id.0).is_some_and(|entry| entry.instance.state.is_live())
         };
         if self.interruptions.keys().any(|id| !is_live(id)) {
             Arc::make_mut(&mut self.interruptions).retain(|id, _| is_live(id));
+        }
+        if self.heard.keys().any(|id| !is_live(id)) {
+            Arc::make_mut(&mut self.heard).retain(|id, _| is_live(id));
         }
     }
 

@@ -14,7 +14,8 @@ use jiff::Timestamp;
 use machinist_api::{RawObject, names::tag};
 use machinist_core::{
     cloud::{
-        ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState, StateReason,
+        ErrorClass, Impairment, Instance, InstanceId, InstanceReport, InstanceState,
+        RebootMigration, RootDevice, StateReason,
     },
     proxy::ProxySettings,
 };
@@ -33,6 +34,11 @@ pub(crate) struct ScriptedCloud {
     pub(crate) list_failure: Mutex<Option<ProviderError>>,
     pub(crate) reports: Mutex<Option<Result<Vec<InstanceReport>, ProviderError>>>,
     pub(crate) terminated: Mutex<Vec<String>>,
+    /// What was asked for besides: `stop i-1`.
+    pub(crate) effects: Mutex<Vec<String>>,
+    /// Why such things are refused.
+    pub(crate) effect_failure: Mutex<Option<ProviderError>>,
+    pub(crate) catalog: Mutex<Option<Vec<InstanceSize>>>,
     pub(crate) lists: AtomicUsize,
     pub(crate) describes: AtomicUsize,
     pub(crate) reports_asked: AtomicUsize,
@@ -56,6 +62,8 @@ impl ScriptedCloud {
             tags: BTreeMap::from(tags),
             addresses: Vec::new(),
             host_id: None,
+            root_device: RootDevice::default(),
+            reboot_migration: RebootMigration::default(),
         };
         self.instances.lock().unwrap().insert(instance.id.clone(), instance.clone());
         instance
@@ -69,6 +77,24 @@ impl ScriptedCloud {
         *self.reports.lock().unwrap() = Some(answer);
     }
 
+    pub(crate) fn effects(&self) -> Vec<String> {
+        self.effects.lock().unwrap().clone()
+    }
+
+    /// Takes note of an effect, and refuses it where the script says so.
+    fn effect(&self, what: &str, id: &InstanceId, state: Option<InstanceState>) -> Effect {
+        self.effects.lock().unwrap().push(format!("{what} {id}"));
+        if let Some(error) = self.effect_failure.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let mut instances = self.instances.lock().unwrap();
+        let instance = instances.get_mut(id);
+        if let (Some(instance), Some(state)) = (instance, state) {
+            instance.state = state;
+        }
+        Ok(state.unwrap_or(InstanceState::Running))
+    }
+
     pub(crate) fn lists(&self) -> usize {
         self.lists.load(Ordering::Relaxed)
     }
@@ -77,6 +103,8 @@ impl ScriptedCloud {
         self.describes.load(Ordering::Relaxed)
     }
 }
+
+type Effect = Result<InstanceState, ProviderError>;
 
 fn owned() -> (String, String) {
     (tag::cluster("demo"), tag::OWNED.to_owned())
@@ -156,16 +184,16 @@ impl Provider for ScriptedCloud {
         BTreeMap::new()
     }
 
-    async fn start(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
-        not_scripted()
+    async fn start(&self, id: &InstanceId) -> Result<InstanceState, ProviderError> {
+        self.effect("start", id, Some(InstanceState::Pending))
     }
 
-    async fn stop(&self, _: &InstanceId) -> Result<InstanceState, ProviderError> {
-        not_scripted()
+    async fn stop(&self, id: &InstanceId) -> Result<InstanceState, ProviderError> {
+        self.effect("stop", id, Some(InstanceState::Stopping))
     }
 
-    async fn reboot(&self, _: &InstanceId) -> Result<(), ProviderError> {
-        not_scripted()
+    async fn reboot(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        self.effect("reboot", id, None).map(|_| ())
     }
 
     async fn reports(&self) -> Result<Vec<InstanceReport>, ProviderError> {
@@ -173,8 +201,17 @@ impl Provider for ScriptedCloud {
         self.reports.lock().unwrap().clone().unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    async fn move_event(&self, _: &InstanceId, _: &str, _: Timestamp) -> Result<(), ProviderError> {
-        not_scripted()
+    async fn move_event(
+        &self,
+        id: &InstanceId,
+        event: &str,
+        to: Timestamp,
+    ) -> Result<(), ProviderError> {
+        self.effect(&format!("move {event} to {to} of"), id, None).map(|_| ())
+    }
+
+    async fn enable_reboot_migration(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        self.effect("enable migration of", id, None).map(|_| ())
     }
 
     async fn attach(&self, _: &RawObject, _: &Instance) -> Result<(), ProviderError> {
@@ -190,7 +227,7 @@ impl Provider for ScriptedCloud {
     }
 
     async fn catalog(&self) -> Result<Vec<InstanceSize>, ProviderError> {
-        not_scripted()
+        self.catalog.lock().unwrap().clone().map_or_else(not_scripted, Ok)
     }
 }
 

@@ -12,9 +12,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use machinist_core::cloud::{CloudFailure, ErrorClass, Instance, InstanceId};
+use machinist_core::{
+    cloud::{CloudFailure, ErrorClass, Instance, InstanceId},
+    maintenance::event::Sighting,
+};
 use machinist_providers::{Provider, ProviderError};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use self::{
     listing::{Attempt, Wanted},
@@ -86,6 +89,8 @@ struct Shared {
     look_soon: Notify,
     /// Told when reports are wanted before their time.
     report_soon: Notify,
+    /// When the last question for reports was asked, whatever came of it.
+    report_attempts: latest::Sender<Option<Instant>>,
     listener: Listener,
 }
 
@@ -112,6 +117,7 @@ impl CloudView {
                 looks: Mutex::default(),
                 look_soon: Notify::new(),
                 report_soon: Notify::new(),
+                report_attempts: latest::Sender::default(),
                 listener,
             }),
         }
@@ -137,6 +143,11 @@ impl CloudView {
     /// Takes in the notice that an instance will be taken back then.
     pub fn interrupt(&self, id: &InstanceId, at: Timestamp) {
         self.change(|snapshot| snapshot.interrupt(id, at));
+    }
+
+    /// Takes in the notice that an event is scheduled, moved or over.
+    pub fn hear(&self, sighting: Sighting) {
+        self.change(|snapshot| snapshot.hear(sighting));
     }
 
     /// Keeps the picture true for as long as the process runs.

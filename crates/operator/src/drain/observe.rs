@@ -55,7 +55,7 @@ pub async fn observe(
 ) -> Result<Observation, kube::Error> {
     let key = ObjectKey::of(&**machine);
     let node = match node_of(context, machine) {
-        Some(node) => Some(node),
+        Some(node) => as_it_is(context, node).await?,
         None => unseen_node(context, machine).await?,
     };
     let pods = match &node {
@@ -93,10 +93,21 @@ pub fn is_control_plane(context: &Context, machine: &Machine) -> bool {
     node_of(context, machine).is_some_and(|node| node::is_control_plane(&node))
 }
 
+/// The Node as the watch shows it. When nothing seems to be left on a cordoned one the API server is asked:
+/// somebody may have lifted the cordon of another, and pods would come while the instance goes (S8).
+async fn as_it_is(context: &Context, node: Arc<Node>) -> Result<Option<Arc<Node>>, kube::Error> {
+    let watched = context.stores.pods.by_index(index::POD_BY_NODE, node::name(&node));
+    if !node::is_unschedulable(&node) || watched.iter().any(|pod| must_go(pod)) {
+        return Ok(Some(node));
+    }
+    let stored = Api::<Node>::all(context.client.clone()).get_opt(node::name(&node)).await?;
+    Ok(stored.filter(|stored| node::uid(stored) == node::uid(&node)).map(Arc::new))
+}
+
 /// The pods of a Node as the watch shows them. When nothing seems to be left on a cordoned Node the
 /// API server is asked: the watch may be behind a pod that was bound just before the cordon, and the
 /// instance goes next (S8).
-async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, kube::Error> {
+pub async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, kube::Error> {
     let watched = context.stores.pods.by_index(index::POD_BY_NODE, node::name(node));
     if !node::is_unschedulable(node) || watched.iter().any(|pod| must_go(pod)) {
         return Ok(watched);

@@ -178,3 +178,34 @@ fn it_is_known_which_machines_are_under_way() {
     memory.forget(&key);
     assert!(!memory.contains(&key));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cordon_that_somebody_lifted_is_made_again_before_the_drain_is_called_done() {
+    let (world, memory) = (World::new(), Memory::default());
+    add_going(&world, "w", json!({}));
+    // The watch is behind: it shows the cordon of a person, who has lifted it since.
+    let mut behind = serde_json::to_value(
+        &*world.context.stores.nodes.get(&ObjectKey::cluster_wide("w")).unwrap(),
+    )
+    .unwrap();
+    behind["metadata"]["resourceVersion"] = json!("11");
+    behind["spec"]["unschedulable"] = json!(true);
+    world.context.stores.nodes.apply_written(read(behind));
+    let stored = || {
+        let key = (NODES.to_owned(), "w".to_owned());
+        world.server.lock().objects.get(&key).cloned().unwrap()
+    };
+    let mut lifted = stored();
+    lifted["metadata"]["resourceVersion"] = json!("12");
+    world.server.put(NODES, lifted);
+
+    drain_all(&world, &memory, &["w"]).await;
+    assert_eq!(stored()["spec"]["unschedulable"], true);
+    let machine = world.context.stores.machines.get(&ObjectKey::new("ns", "w")).unwrap();
+    let conditions = &machine.status.as_ref().unwrap().conditions;
+    assert!(!condition::is_true(conditions, "Drained"), "{conditions:?}");
+
+    drain_all(&world, &memory, &["w"]).await;
+    let machine = world.context.stores.machines.get(&ObjectKey::new("ns", "w")).unwrap();
+    assert!(condition::is_true(&machine.status.as_ref().unwrap().conditions, "Drained"));
+}

@@ -7,7 +7,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -109,6 +112,8 @@ struct Shared<K> {
     contents: RwLock<Contents<K>>,
     listeners: RwLock<Vec<Listener<K>>>,
     synced: latest::Sender<bool>,
+    /// Whether the cluster does not have the kind, as far as its watch knows.
+    absent: AtomicBool,
     /// Until when the watch counts as interrupted, because it failed.
     interrupted_until: Mutex<Option<Instant>>,
     /// Wakes the watch when an object's existence must be checked.
@@ -158,6 +163,7 @@ impl<K: Resource> StoreBuilder<K> {
                 contents: RwLock::new(Contents::new(self.indexes)),
                 listeners: RwLock::default(),
                 synced: latest::Sender::new(false),
+                absent: AtomicBool::new(false),
                 interrupted_until: Mutex::default(),
                 doubts: Notify::new(),
             }),
@@ -226,6 +232,18 @@ impl<K: Resource> Store<K> {
     #[must_use]
     pub fn is_synced(&self) -> bool {
         self.shared.synced.get()
+    }
+
+    /// Returns whether the cluster does not have the kind, as far as its watch knows.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.shared.absent.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the cluster does not have the kind.
+    pub(crate) fn mark_absent(&self) {
+        self.shared.absent.store(true, Ordering::Relaxed);
+        self.mark_synced();
     }
 
     /// Waits until the first list is complete.
@@ -303,6 +321,7 @@ impl<K: Resource> Store<K> {
             self.announce(Some(change));
         }
         self.shared.doubts.notify_one();
+        self.shared.absent.store(false, Ordering::Relaxed);
         self.mark_synced();
     }
 

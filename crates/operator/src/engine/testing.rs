@@ -135,7 +135,7 @@ impl FakeServer {
             Method::GET if query.contains("watch=true") => Response::new(state.watch(path, &query)),
             Method::GET => match state.objects.get(&item) {
                 Some(object) => success(object),
-                None if state.is_collection(&path) => success(&state.list(&path)),
+                None if state.is_collection(&path) => success(&state.list(&path, &query)),
                 None => not_found(&item.1),
             },
             Method::POST => {
@@ -203,21 +203,40 @@ impl State {
             path.rsplit('/').next(),
             Some(
                 "configmaps"
-                    | "leases"
+                    | "daemonsets"
+                    | "deployments"
                     | "events"
+                    | "leases"
+                    | "machinemaintenances"
                     | "machines"
+                    | "maintenancepolicies"
+                    | "metal3remediations"
                     | "nodes"
                     | "pods"
-                    | "metal3remediations"
+                    | "replicasets"
+                    | "statefulsets"
             )
         )
     }
 
-    fn list(&self, path: &str) -> Value {
+    /// Of selectors it knows the one by the Node of a pod.
+    fn list(&self, path: &str, query: &str) -> Value {
+        let node = query
+            .split('&')
+            .find_map(|parameter| parameter.strip_prefix("fieldSelector=spec.nodeName%3D"));
+        let (group, plural) = path.rsplit_once('/').unwrap();
+        let is_in = |parent: &str| {
+            let of_namespace = parent
+                .strip_prefix(&format!("{group}/namespaces/"))
+                .and_then(|rest| rest.split_once('/'));
+            parent == path || of_namespace.is_some_and(|(_, rest)| rest == plural)
+        };
         let items: Vec<&Value> = self
             .objects
             .iter()
-            .filter(|((parent, _), _)| parent == path)
+            .filter(|((parent, _), object)| {
+                is_in(parent) && node.is_none_or(|node| object["spec"]["nodeName"] == node)
+            })
             .map(|(_, object)| object)
             .collect();
         json!({
@@ -283,6 +302,9 @@ fn merge(target: &mut Value, patch: Value) {
         *target = patch;
         return;
     };
+    if !target.is_object() {
+        *target = json!({});
+    }
     for (key, value) in patch {
         if !value.is_null() {
             merge(&mut target[key], value);

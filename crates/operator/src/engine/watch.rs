@@ -216,8 +216,8 @@ impl<K: Watched> Watch<K> {
             (Some(404), Presence::Optional) => {
                 if !self.store.is_synced() {
                     tracing::info!(%kind, "the cluster does not have this kind; going on without it");
-                    self.store.mark_synced();
                 }
+                self.store.mark_absent();
                 return env.jitter(ABSENT_KIND_RETRY, 0.2);
             }
             // The server forgot the version we were at; listing again is the normal way on.

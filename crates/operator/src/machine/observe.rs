@@ -10,7 +10,7 @@ use machinist_api::{Machine, MachineSet, condition, names::condition_type};
 use machinist_core::{
     cloud::{CloudFailure, Instance, InstanceId, InstanceState},
     disruption::Pool,
-    drift::classify::is_boot_unexplained,
+    drift::{classify::is_boot_unexplained, policy::DriftDefaults},
     machine::{
         CloudKnowledge, HealthKnowledge, Identity, Observed,
         observed::{LaunchParameters, is_deleting, may_have_instance, provider_status, validate},
@@ -24,6 +24,7 @@ use crate::{
     context::{Context, Stores},
     engine::store::ObjectKey,
     index,
+    maintenance::drift_defaults,
 };
 
 /// Everything that was read, held for the length of one pass.
@@ -37,6 +38,7 @@ pub struct Observation {
     nodes: Vec<Arc<Node>>,
     pool: Option<Pool>,
     owner_is_deleting: bool,
+    drift_defaults: DriftDefaults,
 }
 
 impl Observation {
@@ -54,6 +56,7 @@ impl Observation {
             wanted_tags: self.wanted_tags.clone(),
             pool: self.pool.clone(),
             owner_is_deleting: self.owner_is_deleting,
+            drift_defaults: self.drift_defaults,
             launch_check,
         }
     }
@@ -85,6 +88,11 @@ pub async fn observe(context: &Context, machine: &Arc<Machine>) -> Observation {
         access,
         cloud,
         nodes,
+        drift_defaults: if runs {
+            DriftDefaults::default()
+        } else {
+            drift_defaults(&context.stores, machine, set.as_deref())
+        },
         pool: set.as_ref().filter(|_| !runs).map(|set| pool_of(&context.stores, machine, set)),
         owner_is_deleting: set.is_some_and(|set| set.metadata.deletion_timestamp.is_some()),
     }

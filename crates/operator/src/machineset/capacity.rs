@@ -4,7 +4,7 @@
 //! The usual steps, on a queue of its own: it waits for the cloud, and a cloud that is slow or
 //! refuses must never keep a pool from its size.
 
-mod catalogs;
+pub(crate) mod catalogs;
 
 use std::{
     collections::BTreeMap,
@@ -100,7 +100,7 @@ async fn observe(
     };
     match memory.catalogs.get(&context.env, &key, connect).await {
         Ok(known) => match known.sizes.get(&question.instance_type) {
-            Some(capacity) => (Answer::Known(capacity.clone()), None),
+            Some(offer) => (Answer::Known(offer.capacity.clone()), None),
             None => (Answer::UnknownType, Some(known.until)),
         },
         Err(unanswered) => (Answer::Failed(unanswered.failure), unanswered.retry_at),

@@ -3,7 +3,14 @@
 use machinist_core::approval::Policy as ApprovalPolicy;
 
 use crate::{
-    approval, args::Args, context::Stores, engine::store::Store, health, hold::Hold, index,
+    approval,
+    args::Args,
+    context::Stores,
+    engine::store::Store,
+    health,
+    hold::Hold,
+    index,
+    maintenance::{self, MaintenanceStores},
     openshift::OpenShift,
 };
 
@@ -36,6 +43,7 @@ pub(super) fn new(args: &Args, approval: &ApprovalPolicy) -> Stores {
         infrastructures,
         openshift,
         hold,
+        maintenance: MaintenanceStores::new(&args.namespace),
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(move |request| index::prune_request(request, &pruned))
@@ -74,6 +82,7 @@ pub(super) async fn all_synced(stores: &Stores, controller: &str) {
     match controller {
         health::NAME => stores.health_checks.synced().await,
         approval::NAME => stores.requests.synced().await,
+        maintenance::NAME | maintenance::planning::NAME => stores.maintenance.synced().await,
         _ => {}
     }
 }

@@ -1,33 +1,11 @@
 //! Is everyone found, and woken, whom a change of a Machine concerns?
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use crate::{
-    context::Stores,
-    drain,
-    engine::{queue::Queue, store::ObjectKey},
-    metrics::Metrics,
-    testing::{env, machine, pool, read, stores},
-    wake::{self, Queues},
+    engine::store::ObjectKey,
+    testing::{connected, machine, pool, read, stores},
 };
-
-/// Connects fresh queues, so that only what happens from now on is in them.
-fn connected(stores: &Arc<Stores>) -> Queues {
-    let queue = |name: &str| Queue::new(name, &env(), &Metrics::new());
-    let queues = Queues {
-        machines: queue("machines"),
-        machine_sets: queue("sets"),
-        capacities: queue("capacities"),
-        nodes: queue("nodes"),
-        drains: queue("drains"),
-        health_checks: queue("checks"),
-        requests: queue("requests"),
-    };
-    wake::connect(stores, &queues, &Arc::new(drain::Memory::default()));
-    queues
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_pool_is_woken_by_what_happens_to_its_unreadable_machines() {

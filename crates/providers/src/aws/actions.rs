@@ -57,6 +57,8 @@ actions! {
     CreateTags: "CreateTags", "ec2:CreateTags", Change;
     ModifyInstanceEventStartTime:
         "ModifyInstanceEventStartTime", "ec2:ModifyInstanceEventStartTime", Change;
+    ModifyInstanceMaintenanceOptions:
+        "ModifyInstanceMaintenanceOptions", "ec2:ModifyInstanceMaintenanceOptions", Change;
     AllocateHosts: "AllocateHosts", "ec2:AllocateHosts", Change;
     ReleaseHosts: "ReleaseHosts", "ec2:ReleaseHosts", Change;
     RegisterWithClassic:

@@ -58,6 +58,7 @@ fn translate(info: &InstanceTypeInfo) -> Option<InstanceSize> {
         memory_mib: u64::try_from(memory_mib).unwrap_or_default(),
         gpus: u32::try_from(gpus).unwrap_or_default(),
         architecture: architecture.to_owned(),
+        has_instance_store: info.instance_storage_supported().unwrap_or_default(),
     })
 }
 
@@ -81,6 +82,7 @@ mod tests {
             .memory_info(MemoryInfo::builder().size_in_mib(16_384).build())
             .gpu_info(GpuInfo::builder().gpus(gpu(1)).gpus(gpu(2)).build())
             .processor_info(architectures.build())
+            .instance_storage_supported(true)
             .build();
         let expected = InstanceSize {
             name: "x.large".to_owned(),
@@ -88,9 +90,11 @@ mod tests {
             memory_mib: 16_384,
             gpus: 3,
             architecture: "arm64".to_owned(),
+            has_instance_store: true,
         };
         assert_eq!(translate(&info), Some(expected));
         let bare = InstanceTypeInfo::builder().instance_type(InstanceType::from("i.386")).build();
-        assert_eq!(translate(&bare).unwrap().architecture, "amd64");
+        let bare = translate(&bare).unwrap();
+        assert_eq!((bare.architecture.as_str(), bare.has_instance_store), ("amd64", false));
     }
 }

@@ -21,7 +21,6 @@ use super::{
     load_balancers::LoadBalancers,
     lookups::Lookups,
     regions::Regions,
-    reports::AccountSize,
     settings::{AwsSettings, Call, CallObserver},
 };
 use crate::{ErrorClass, Pacer, ProviderError, service};
@@ -32,7 +31,6 @@ pub struct AwsProvider {
     pub(super) lookups: Lookups,
     pub(super) load_balancers: LoadBalancers,
     pub(super) regions: Regions,
-    pub(super) account_size: AccountSize,
 }
 
 impl fmt::Debug for AwsProvider {
@@ -68,7 +66,6 @@ impl AwsProvider {
             lookups: Lookups::new(Arc::clone(&cloud)),
             load_balancers: LoadBalancers::new(Arc::clone(&cloud)),
             regions: Regions::new(Arc::clone(&cloud)),
-            account_size: AccountSize::default(),
             cloud,
         })
     }

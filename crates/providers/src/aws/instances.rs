@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_ec2::types::{
-    Filter, Instance as Ec2Instance, InstanceLifecycleType, InstanceState as Ec2InstanceState,
-    InstanceStateName, NetworkInterfaceStatus, Tag,
+    DeviceType, Filter, Instance as Ec2Instance, InstanceLifecycleType,
+    InstanceRebootMigrationState, InstanceState as Ec2InstanceState, InstanceStateName,
+    NetworkInterfaceStatus, Tag,
 };
 use aws_smithy_types::DateTime;
 use jiff::Timestamp;
 use machinist_api::{MachineAddress, names::tag};
-use machinist_core::cloud::{Instance, InstanceId, InstanceState, StateReason};
+use machinist_core::cloud::{
+    Instance, InstanceId, InstanceState, RebootMigration, RootDevice, StateReason,
+};
 
 use super::{actions::Action, client::AwsProvider, errors::Attempt};
 use crate::{ErrorClass, ProviderError};
@@ -209,8 +212,26 @@ pub(super) fn translate(
             .and_then(|placement| placement.host_id())
             .filter(|host| !host.is_empty())
             .map(str::to_owned),
+        root_device: root_device(instance),
+        reboot_migration: reboot_migration(instance),
         id,
     })
+}
+
+fn root_device(instance: &Ec2Instance) -> RootDevice {
+    match instance.root_device_type() {
+        Some(DeviceType::InstanceStore) => RootDevice::InstanceStore,
+        _ => RootDevice::Network,
+    }
+}
+
+fn reboot_migration(instance: &Ec2Instance) -> RebootMigration {
+    let options = instance.maintenance_options();
+    match options.and_then(|options| options.reboot_migration()) {
+        Some(InstanceRebootMigrationState::Default) => RebootMigration::Enabled,
+        Some(InstanceRebootMigrationState::Disabled) => RebootMigration::Available,
+        _ => RebootMigration::Unavailable,
+    }
 }
 
 pub(super) fn filter<'a>(

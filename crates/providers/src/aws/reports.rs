@@ -1,78 +1,42 @@
 //! Which instances does AWS itself call impaired, and what will it do to which, and when?
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::collections::BTreeMap;
 
 use aws_sdk_ec2::{
     operation::describe_instance_status::DescribeInstanceStatusOutput,
     types::{
-        EventCode, Filter, InstanceStatus, InstanceStatusEvent, InstanceStatusSummary,
+        InstanceRebootMigrationState, InstanceStatus, InstanceStatusEvent, InstanceStatusSummary,
         SummaryStatus,
     },
 };
 use aws_smithy_types::DateTime;
 use jiff::Timestamp;
 use machinist_core::cloud::{Impairment, InstanceId, InstanceReport, ScheduledEvent};
-use tokio::time::Instant;
 
 use super::{
     actions::Action,
     client::AwsProvider,
     errors::Attempt,
-    instances::{PAGES_MAX, endless, filter, timestamp},
+    instances::{PAGES_MAX, endless, timestamp},
 };
 use crate::ProviderError;
 
-/// How long an account counts as big once it was. Doubled, an account that shrank below one page is
-/// asked four questions instead of one for that much longer.
-const BIG_FOR: Duration = Duration::from_secs(3_600);
-
-/// Whether the account has more instances than one page holds.
-#[derive(Default)]
-pub(super) struct AccountSize {
-    big_until: Mutex<Option<Instant>>,
-}
-
-impl AccountSize {
-    fn is_big(&self) -> bool {
-        let until = self.big_until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| until > Instant::now())
-    }
-
-    fn remember_big(&self) {
-        let mut until = self.big_until.lock().unwrap_or_else(PoisonError::into_inner);
-        *until = Some(Instant::now() + BIG_FOR);
-    }
-}
-
 impl AwsProvider {
-    /// One unfiltered page where the account fits in it. A bigger account is asked for the troubled
-    /// instances only, which are few however many there are: a status cannot be asked for by tag,
-    /// and filters on different things cannot be joined by "or" in one question.
+    /// Every instance of the account, page by page. A status cannot be asked for by tag, and a filter on
+    /// events is not trusted: of the stand-ins for EC2 one answers it with every instance and another with
+    /// none. A page holds a thousand.
     pub(super) async fn list_reports(&self) -> Result<Vec<InstanceReport>, ProviderError> {
         let mut reports = BTreeMap::new();
-        if !self.account_size.is_big() {
-            let (page, next_token) = self.status_page(None, None).await?;
-            if next_token.is_none() {
-                collect(&page, &mut reports);
+        let mut token = None;
+        for _ in 0..PAGES_MAX {
+            let (page, next_token) = self.status_page(token).await?;
+            collect(&page, &mut reports);
+            token = next_token;
+            if token.is_none() {
                 return Ok(reports.into_values().collect());
             }
-            self.account_size.remember_big();
         }
-        let impaired = SummaryStatus::Impaired.as_str();
-        let questions = [
-            filter("event.code", EventCode::values().iter().copied()),
-            filter("instance-status.status", [impaired]),
-            filter("system-status.status", [impaired]),
-            filter("attached-ebs-status.status", [impaired]),
-        ];
-        for question in questions {
-            self.collect_all_pages(&question, &mut reports).await?;
-        }
-        Ok(reports.into_values().collect())
+        Err(endless(&status_attempt()))
     }
 
     pub(super) async fn move_scheduled_event(
@@ -93,26 +57,20 @@ impl AwsProvider {
         self.cloud.call(&attempt, call.send()).await.map(|_| ())
     }
 
-    async fn collect_all_pages(
-        &self,
-        question: &Filter,
-        reports: &mut BTreeMap<InstanceId, InstanceReport>,
-    ) -> Result<(), ProviderError> {
-        let mut token = None;
-        for _ in 0..PAGES_MAX {
-            let (page, next_token) = self.status_page(Some(question.clone()), token).await?;
-            collect(&page, reports);
-            token = next_token;
-            if token.is_none() {
-                return Ok(());
-            }
-        }
-        Err(endless(&status_attempt()))
+    pub(super) async fn let_reboots_migrate(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        let what = format!("let reboots of instance {id} move it to another host");
+        let attempt = Attempt::on_instances(Action::ModifyInstanceMaintenanceOptions, what);
+        let call = self
+            .cloud
+            .ec2
+            .modify_instance_maintenance_options()
+            .instance_id(&id.0)
+            .reboot_migration(InstanceRebootMigrationState::Default);
+        self.cloud.call(&attempt, call.send()).await.map(|_| ())
     }
 
     async fn status_page(
         &self,
-        question: Option<Filter>,
         token: Option<String>,
     ) -> Result<(DescribeInstanceStatusOutput, Option<String>), ProviderError> {
         let call = self
@@ -121,7 +79,6 @@ impl AwsProvider {
             .describe_instance_status()
             // A stopped instance can have an event too.
             .include_all_instances(true)
-            .set_filters(question.map(|question| vec![question]))
             .max_results(self.cloud.page_size)
             .set_next_token(token);
         let mut page = self.cloud.call(&status_attempt(), call.send()).await?;
@@ -134,8 +91,7 @@ fn status_attempt() -> Attempt {
     Attempt::on_instances(Action::DescribeInstanceStatus, "list the instances' checks and events")
 }
 
-/// Adds the troubled instances of a page. What the page says decides, not what was asked: a
-/// stand-in for EC2 may ignore filters, and an instance may answer two questions.
+/// Adds the troubled instances of a page.
 fn collect(
     page: &DescribeInstanceStatusOutput,
     reports: &mut BTreeMap<InstanceId, InstanceReport>,

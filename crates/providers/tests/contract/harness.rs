@@ -35,6 +35,8 @@ pub struct Harness {
     pub calls: Arc<Calls>,
     /// What only a cloud of our own can be told to do.
     pub levers: Option<Arc<dyn Levers>>,
+    /// How a scheduled event comes about.
+    pub schedule: Arc<dyn Schedule>,
     /// Held only to end the cloud with the test.
     pub _server: Box<dyn Any + Send + Sync>,
     pub machines: AtomicU32,
@@ -45,8 +47,10 @@ pub struct Harness {
 pub enum Capability {
     /// Client tokens make launches idempotent and can be searched for.
     ClientTokens,
-    /// Scheduled events and failing status checks exist.
+    /// Failing status checks exist, and the answer comes in pages.
     Reports,
+    /// Scheduled events exist and can be moved.
+    Events,
     /// Hosts are found by their tags and cannot be released while an instance is on one.
     HostsAreHeld,
     /// Load balancers refuse what does not exist, and forget what was deregistered.
@@ -63,8 +67,8 @@ pub enum Capability {
     Roles,
 }
 
-/// What a cloud is told behind the provider's back.
-pub trait Levers: Send + Sync {
+/// What the provider of the cloud decides about its instances.
+pub trait Schedule: Send + Sync {
     /// Schedules a retirement and returns the event's id.
     fn schedule_retirement(
         &self,
@@ -72,7 +76,10 @@ pub trait Levers: Send + Sync {
         not_before: Timestamp,
         deadline: Timestamp,
     ) -> String;
+}
 
+/// What a cloud is told behind the provider's back.
+pub trait Levers: Send + Sync {
     /// Lets one of EC2's checks of an instance fail: `system`, `instance` or `attached-ebs`.
     fn impair(&self, instance: &InstanceId, check: &str);
 
@@ -84,6 +91,9 @@ pub trait Levers: Send + Sync {
 
     /// A zone in a carrier's network, and a subnet there.
     fn wavelength(&self) -> (String, String);
+
+    /// Answers every filter on the instances' status with everything or with nothing, until cleared.
+    fn answer_status_filters(&self, with_everything: bool);
 
     /// Refuses every call of the action with the code, until cleared.
     fn refuse(&self, action: &str, code: &str);

@@ -64,7 +64,7 @@ contract! {
     reporting::instances_that_are_well_are_not_reported,
     reporting::failing_checks_are_reported,
     reporting::events_are_reported_and_moved,
-    reporting::big_account_is_asked_for_the_troubled_only,
+    reporting::every_page_is_looked_at_whatever_filters_do,
     fields::every_field_of_a_provider_spec_reaches_the_launch,
     fields::markets_and_reservations_reach_the_launch,
     fields::dual_stack_reaches_the_launch,

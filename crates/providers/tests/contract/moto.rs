@@ -3,26 +3,91 @@
 //! What moto does otherwise than EC2, and why the checks that show it are left out there:
 //!
 //! - ClientTokens: launches and hosts ignore the token and no filter searches for it.
-//! - Reports: every check passes for ever, and nothing is ever scheduled.
+//! - Reports: every check passes for ever, and pages are not cut.
 //! - HostsAreHeld: hosts cannot be found by a tag, and go while an instance is on them.
 //! - StrictLoadBalancers: a classic load balancer takes instances that do not exist, and one
 //!   instance twice; a missing one is an HTTP 500 without a code.
 //! - TagsOnlyWhatExists: an id that nothing has can be tagged.
 //! - Faults, Ledger: nothing can be made to fail, and no request can be read again.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
-
-use machinist_providers::aws::{AwsCredentials, AwsProvider, AwsSettings};
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{Arc, Mutex},
 };
+
+use jiff::Timestamp;
+use machinist_providers::{
+    InstanceId,
+    aws::{AwsCredentials, AwsProvider, AwsSettings},
+};
+use serde_json::{Value, json};
 
 use crate::{
     console::Console,
-    harness::{Calls, Capability, Harness},
+    harness::{Calls, Capability, Harness, Schedule},
 };
+
+/// A server that lives as long as it is held, and takes orders line by line.
+struct Moto {
+    process: Child,
+    talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl Moto {
+    fn start(environment: &str) -> (Self, Value) {
+        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // A relative path means the workspace's folder, where the Makefile makes the environment.
+        let python = crate_folder.join("../..").join(environment).join("bin/python");
+        let mut process = Command::new(&python)
+            .arg(crate_folder.join("tests/contract/moto_server.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("failed to start {}: {error}", python.display()));
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let server = Self { process, talk: Mutex::new((input, output)) };
+        let world = server.next_answer();
+        (server, world)
+    }
+
+    fn next_answer(&self) -> Value {
+        let mut line = String::new();
+        self.talk.lock().unwrap().1.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| {
+            panic!("moto says {line:?} ({error}); is moto[ec2,server] installed in MACHINIST_VENV?")
+        })
+    }
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        // It ends by itself with its input; whoever has ended already is no worse.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Schedule for Moto {
+    fn schedule_retirement(
+        &self,
+        instance: &InstanceId,
+        not_before: Timestamp,
+        deadline: Timestamp,
+    ) -> String {
+        let order = json!({
+            "instance": instance.0,
+            "code": "instance-retirement",
+            "description": "degraded hardware",
+            "notBefore": not_before,
+            "notBeforeDeadline": deadline,
+        });
+        writeln!(self.talk.lock().unwrap().0, "{order}").unwrap();
+        self.next_answer()["id"].as_str().unwrap().to_owned()
+    }
+}
 
 /// Starts moto, or returns none where the caller asked to do without.
 ///
@@ -40,7 +105,8 @@ pub async fn start() -> Option<Harness> {
              MACHINIST_VENV=.venv; or set MACHINIST_SKIP_MOTO=1 to leave moto out"
         )
     });
-    let (server, world) = serve(&environment).await;
+    let (server, world) = Moto::start(&environment);
+    let server = Arc::new(server);
     let calls = Arc::new(Calls::default());
     let credentials = AwsCredentials::Static {
         access_key_id: "testing".to_owned(),
@@ -69,32 +135,13 @@ pub async fn start() -> Option<Harness> {
         provider: Arc::new(AwsProvider::new(settings.clone()).await.unwrap()),
         console: Console::new(&settings, &text("vpc"), &text("subnet"), &text("zone")),
         settings,
-        capabilities: [Capability::Queue, Capability::Roles].into(),
+        capabilities: [Capability::Queue, Capability::Roles, Capability::Events].into(),
         provider_spec: spec,
         provider_spec_by_filters: by_filters,
         calls,
         levers: None,
+        schedule: Arc::clone(&server) as Arc<dyn Schedule>,
         _server: Box::new(server),
         machines: 1.into(),
     })
-}
-
-async fn serve(environment: &str) -> (Child, Value) {
-    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // A relative path means the workspace's folder, where the Makefile makes the environment.
-    let python = crate_folder.join("../..").join(environment).join("bin/python");
-    let mut server = Command::new(&python)
-        .arg(crate_folder.join("tests/contract/moto_server.py"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap_or_else(|error| panic!("failed to start {}: {error}", python.display()));
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let line = tokio::time::timeout(Duration::from_secs(120), lines.next_line())
-        .await
-        .expect("moto starts within two minutes")
-        .unwrap()
-        .expect("moto says where it answers; is moto[ec2,server] installed in MACHINIST_VENV?");
-    (server, serde_json::from_str(&line).unwrap())
 }

@@ -11,8 +11,8 @@ use machinist_testbed::{
     cloud::{
         CloudConfig, CloudHandle, CloudServer, TlsPem,
         model::{
-            Denied, ErrorFault, EventCode, Faults, Impair, ImpairedCheck, LedgerQuery, NewEvent,
-            TimeoutFault,
+            Denied, ErrorFault, EventCode, Faults, FilterAnswer, Impair, ImpairedCheck,
+            LedgerQuery, NewEvent, TimeoutFault,
         },
         serve,
     },
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     console::Console,
-    harness::{Calls, Capability, Harness, Levers},
+    harness::{Calls, Capability, Harness, Levers, Schedule},
 };
 
 const ACCESS_KEY_ID: &str = "AKIDEXAMPLE";
@@ -69,6 +69,7 @@ pub async fn start() -> Harness {
         capabilities: [
             Capability::ClientTokens,
             Capability::Reports,
+            Capability::Events,
             Capability::HostsAreHeld,
             Capability::StrictLoadBalancers,
             Capability::TagsOnlyWhatExists,
@@ -80,6 +81,7 @@ pub async fn start() -> Harness {
         provider_spec_by_filters: by_filters,
         calls,
         levers: Some(Arc::new(SimulatedLevers(cloud.handle()))),
+        schedule: Arc::new(SimulatedLevers(cloud.handle())),
         _server: Box::new(cloud),
         machines: 1.into(),
     }
@@ -99,7 +101,7 @@ fn settings(endpoint: &str, access_key_id: &str) -> AwsSettings {
 
 struct SimulatedLevers(CloudHandle);
 
-impl Levers for SimulatedLevers {
+impl Schedule for SimulatedLevers {
     fn schedule_retirement(
         &self,
         instance: &InstanceId,
@@ -116,7 +118,9 @@ impl Levers for SimulatedLevers {
         };
         self.0.schedule_event(event).unwrap().event_id
     }
+}
 
+impl Levers for SimulatedLevers {
     fn impair(&self, instance: &InstanceId, check: &str) {
         let check = match check {
             "system" => ImpairedCheck::System,
@@ -141,6 +145,12 @@ impl Levers for SimulatedLevers {
     fn wavelength(&self) -> (String, String) {
         let world = self.0.world();
         (world.wavelength_zone, world.wavelength_subnet)
+    }
+
+    fn answer_status_filters(&self, with_everything: bool) {
+        let answer = if with_everything { FilterAnswer::Everything } else { FilterAnswer::Nothing };
+        let faults = Faults { status_filters: Some(answer), ..Faults::default() };
+        self.0.add_faults(faults).unwrap();
     }
 
     fn refuse(&self, action: &str, code: &str) {

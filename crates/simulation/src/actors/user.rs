@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Actor, Scene, later,
+    maintainer::MaintenanceAct,
     stranger::{Stranger, Strangers},
     text,
 };
@@ -62,6 +63,8 @@ pub enum Act {
     AskForCertificate {
         stranger: Stranger,
     },
+    /// Does something about maintenance, or the provider does.
+    Maintain(MaintenanceAct),
 }
 
 /// What is done to an instance behind the cluster's back.
@@ -157,6 +160,7 @@ impl User {
             Act::AskForCertificate { stranger } => {
                 self.strangers.ask(scene, &mut self.chance, stranger, None);
             }
+            Act::Maintain(act) => act.play(scene, &mut self.chance),
             Act::Poke => {
                 let names = scene.hub.judge().living_machines();
                 if let Some(name) = self.chance.pick(&names).cloned() {

@@ -5,6 +5,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::{
+    apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
     certificates::v1::CertificateSigningRequest,
     coordination::v1::Lease,
     core::v1::{ConfigMap, Event, Namespace, Node, Pod, Secret},
@@ -31,6 +32,10 @@ pub(super) fn normalise(kind: &Kind, value: Value) -> Result<Value, String> {
         "poddisruptionbudgets" => round_trip::<PodDisruptionBudget>(value),
         "leases" => round_trip::<Lease>(value),
         "certificatesigningrequests" => round_trip::<CertificateSigningRequest>(value),
+        "daemonsets" => round_trip::<DaemonSet>(value),
+        "deployments" => round_trip::<Deployment>(value),
+        "replicasets" => round_trip::<ReplicaSet>(value),
+        "statefulsets" => round_trip::<StatefulSet>(value),
         _ => Ok(value),
     }?;
     drop_empty_lists(&mut value);

@@ -98,6 +98,9 @@ const CUSTOM: Kind = Kind {
     ..BASE
 };
 
+const WORKLOAD: Kind =
+    Kind { group: "apps", generation: Generation::Counted, has_status: true, ..BASE };
+
 const EVENT_FIELDS: &[&str] = &[
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -236,6 +239,31 @@ pub static KINDS: &[Kind] = &[
         )),
         ..CUSTOM
     },
+    Kind {
+        group: "machinemaintenance.managed.openshift.io",
+        version: "v1alpha1",
+        kind: "MachineMaintenance",
+        plural: "machinemaintenances",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/machinemaintenance.managed.openshift.io_machinemaintenances.yaml"
+        )),
+        ..CUSTOM
+    },
+    Kind {
+        group: "machinist.dev",
+        version: "v1alpha1",
+        kind: "MaintenancePolicy",
+        plural: "maintenancepolicies",
+        scope: Scope::Cluster,
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/machinist.dev_maintenancepolicies.yaml"
+        )),
+        ..CUSTOM
+    },
+    Kind { kind: "DaemonSet", plural: "daemonsets", ..WORKLOAD },
+    Kind { kind: "Deployment", plural: "deployments", has_scale: true, ..WORKLOAD },
+    Kind { kind: "ReplicaSet", plural: "replicasets", has_scale: true, ..WORKLOAD },
+    Kind { kind: "StatefulSet", plural: "statefulsets", has_scale: true, ..WORKLOAD },
     Kind {
         group: "config.openshift.io",
         kind: "Infrastructure",

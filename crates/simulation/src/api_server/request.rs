@@ -330,7 +330,7 @@ mod tests {
             ),
             ("GET", format!("{machines}/m/scale"), Err(404)),
             ("GET", "/api/v1/namespaces/n/nodes/a".to_owned(), Err(404)),
-            ("GET", "/apis/apps/v1/deployments".to_owned(), Err(404)),
+            ("GET", "/apis/batch/v1/jobs".to_owned(), Err(404)),
             ("POST", "/api/v1/nodes/a".to_owned(), Err(405)),
             ("GET", "/api/v1/nodes?limit=x".to_owned(), Err(400)),
         ];

@@ -11,8 +11,9 @@ use machinist_core::cloud::{
 use machinist_providers::{InstanceSize, LaunchRequest, PreparedLaunch, Provider, ProviderError};
 use machinist_testbed::cloud::model::{
     CreateTags, DescribeInstanceStatus, DescribeInstances, DescribeResources, Filter, InstanceIds,
-    InstanceMarketOptions, ModifyInstanceEventStartTime, NetworkInterfaceSpecification, Page,
-    Request, Response, RunInstances, StatusCheck, Tag, TagSpecification, UserData,
+    InstanceMarketOptions, ModifyInstanceEventStartTime, ModifyInstanceMaintenanceOptions,
+    NetworkInterfaceSpecification, Page, Request, Response, RunInstances, StatusCheck, Tag,
+    TagSpecification, UserData,
 };
 use serde_json::{Value, json};
 
@@ -233,6 +234,17 @@ impl Provider for SimulatedProvider {
         self.call(&what, Subject::Instance, request).await.map(|_| ())
     }
 
+    async fn enable_reboot_migration(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        let what = format!("let reboots of instance {id} move it to another host");
+        let request = Request::ModifyInstanceMaintenanceOptions(ModifyInstanceMaintenanceOptions {
+            instance_id: id.0.clone(),
+            auto_recovery: None,
+            reboot_migration: Some("default".to_owned()),
+            dry_run: false,
+        });
+        self.call(&what, Subject::Instance, request).await.map(|_| ())
+    }
+
     async fn attach(
         &self,
         provider_spec: &RawObject,
@@ -273,6 +285,7 @@ impl Provider for SimulatedProvider {
                     "x86_64" => "amd64".to_owned(),
                     other => other.to_owned(),
                 },
+                has_instance_store: false,
             })
             .collect();
         sizes.sort_by(|left, right| left.name.cmp(&right.name));
@@ -341,7 +354,7 @@ fn event(event: &machinist_testbed::cloud::model::ScheduledEvent) -> ScheduledEv
         id: event.event_id.clone(),
         instance: InstanceId(event.instance_id.clone()),
         code: event.code.name().to_owned(),
-        description: event.description.clone(),
+        description: event.wire_description(),
         not_before: Some(event.not_before),
         not_after: event.not_after,
         not_before_deadline: event.not_before_deadline,

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use machinist_api::MachineAddress;
-use machinist_core::cloud::{Instance, InstanceId, InstanceState, StateReason};
+use machinist_core::cloud::{
+    Instance, InstanceId, InstanceState, RebootMigration, RootDevice, StateReason,
+};
 use machinist_providers::ErrorClass;
 use machinist_testbed::cloud::model;
 
@@ -48,6 +50,11 @@ pub(super) fn instance(instance: &model::Instance, region: &str) -> Instance {
         tags: instance.tags.clone(),
         addresses: addresses(instance),
         host_id: instance.host_id.clone(),
+        root_device: RootDevice::Network,
+        reboot_migration: match instance.reboot_migration.as_str() {
+            "default" => RebootMigration::Enabled,
+            _ => RebootMigration::Available,
+        },
     }
 }
 

@@ -55,6 +55,8 @@ impl CloudCall {
             | Request::StopInstances(on)
             | Request::StartInstances(on)
             | Request::RebootInstances(on) => call.ids = on.instance_ids.clone(),
+            Request::ModifyInstanceEventStartTime(on) => call.ids.push(on.instance_id.clone()),
+            Request::ModifyInstanceMaintenanceOptions(on) => call.ids.push(on.instance_id.clone()),
             Request::CreateTags(on) => {
                 call.ids = on.resources.clone();
                 call.tags =
@@ -63,6 +65,12 @@ impl CloudCall {
             _ => {}
         }
         call
+    }
+
+    /// The instances that it is about; none of a launch.
+    #[must_use]
+    pub fn ids(&self) -> &[String] {
+        &self.ids
     }
 
     /// Whom it is about: a Machine's name or an instance.
@@ -96,6 +104,7 @@ impl Judge {
             *self.counts.launches_asked.entry(uid).or_default() += 1;
             self.check_launch_allowed(call, now);
         }
+        self.check_asked(call, now);
     }
 
     /// S25: whoever changes the cloud has renewed every lease within its deadline.
@@ -168,6 +177,9 @@ impl Judge {
         }
         if call.action == "StartInstances" && outcome.result.is_ok() {
             self.reached.push("a stopped instance is started again");
+        }
+        if call.action == "ModifyInstanceEventStartTime" && outcome.result.is_ok() {
+            self.reached.push("the provider's event is moved");
         }
         if call.action == "TerminateInstances" && outcome.result.is_ok() {
             for id in &call.ids {
@@ -253,6 +265,10 @@ impl Judge {
             .filter(|pod| {
                 let uid = pod.metadata.uid.as_ref();
                 !uid.is_some_and(|uid| machine.pods_left.contains(uid))
+            })
+            .filter(|pod| {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+                !node.is_some_and(|node| self.is_just_uncordoned(node, now))
             })
             .filter_map(|pod| pod.metadata.name)
             .collect();

@@ -38,9 +38,15 @@ impl Judge {
                 commit.object().name()
             );
         }
+        if plural == "nodes" {
+            self.cordon_changed(commit, by_operator);
+        }
         match plural {
             "leases" => self.note_renewal(commit),
             "machines" => self.machine_changed(commit, by_operator),
+            "machinemaintenances" => self.maintenance_changed(commit, by_operator),
+            "maintenancepolicies" => self.policy_changed(commit),
+            "namespaces" => self.namespace_changed(commit),
             "machinesets" => self.set_changed(commit, by_operator),
             "events" if by_operator => self.event_told(commit),
             "machinehealthchecks" => self.check_changed(commit, by_operator),
@@ -50,6 +56,13 @@ impl Judge {
             _ => {}
         }
         if matches!(plural, "machines" | "nodes") {
+            let machine = match plural {
+                "machines" => Some(commit.object().uid().to_owned()),
+                _ => self.machine_of_node(commit.object().name()),
+            };
+            if let Some(uid) = machine {
+                self.note_work(&uid, commit.time);
+            }
             self.note_health(commit.time);
         }
     }
@@ -100,8 +113,9 @@ impl Judge {
                 if self.live_instances_of(&uid).next().is_none() {
                     self.reached.push("a terminated instance's machine is replaced");
                 }
-                let is_remediation = self.check_remediation(&after, &commit.origin.client, now);
-                if !is_remediation {
+                let is_explained = self.check_maintained_deletion(&after, now)
+                    || self.check_remediation(&after, &commit.origin.client, now);
+                if !is_explained {
                     self.check_deletion(&after, now);
                 }
             }
@@ -288,6 +302,7 @@ impl Judge {
             Some(object) => {
                 self.sets.entry(uid).or_default().update(object, commit.time);
                 if by_operator {
+                    self.check_resize(commit);
                     self.check_transition_times(commit, "");
                 }
             }
@@ -331,35 +346,42 @@ impl Judge {
         let is_new = is_cordoned(commit.after.as_deref()) && !is_cordoned(commit.before.as_deref());
         if is_new {
             self.check_drain_allowed(machine.as_ref(), object.name(), now);
+            if let Some(machine) = machine.filter(|one| one.deleting_since.is_none()) {
+                self.check_taken_out(&machine, "its node is cordoned", now);
+            }
         }
     }
 
     fn pod_changed(&mut self, commit: &Commit) {
         let object = commit.object();
         let now = commit.time;
-        if commit.subresource != Subresource::Eviction {
-            if commit.after.is_none() || commit.verb == Verb::Delete {
-                let words = format!("pod {} is deleted without an eviction", object.name());
-                self.find("S11", "", now, words);
-            }
-            return;
-        }
         let on = value_at(object.value(), "/spec/nodeName").and_then(Value::as_str);
         let Some(node) = on.map(str::to_owned) else { return };
         // By the instance behind the Node: its name may be another's by now.
         let id = self.instance_of_node(&node);
         let machine = id.and_then(|id| self.machine_of_instance(&id).cloned());
+        if commit.subresource != Subresource::Eviction {
+            let is_deleted = commit.after.is_none() || commit.verb == Verb::Delete;
+            let is_forced = machine.as_ref().is_some_and(|machine| self.may_force(machine, now));
+            if is_deleted && !is_forced {
+                let words = format!("pod {} is deleted without an eviction", object.name());
+                self.find("S11", "", now, words);
+            }
+            return;
+        }
         self.check_drain_allowed(machine.as_ref(), &node, now);
     }
 
-    /// S14, and S6's sibling: only the Node of a Machine being deleted is drained.
+    /// S14, and S6's sibling: only the Node of a Machine being deleted is drained, or one that a
+    /// maintenance drains.
     fn check_drain_allowed(&mut self, machine: Option<&MachineTruth>, node: &str, now: Timestamp) {
         let Some(machine) = machine else { return };
-        if machine.pre_drain_hooks > 0 {
+        let is_going = machine.deleting_since.is_some();
+        if machine.pre_drain_hooks > 0 && is_going {
             let words = format!("node {node} is drained despite a preDrain hook");
             self.find("S14", &machine.name, now, words);
         }
-        if machine.deleting_since.is_none() {
+        if !is_going && !self.is_drained_for_maintenance(machine) {
             let words = format!("node {node} is drained, and its Machine is not being deleted");
             self.find("S26", &machine.name, now, words);
         }

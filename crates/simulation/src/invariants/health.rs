@@ -274,14 +274,20 @@ impl Judge {
         self.checks = checks;
     }
 
-    fn works(&self, machine: &MachineTruth) -> bool {
+    pub(super) fn works(&self, machine: &MachineTruth) -> bool {
+        machine.deleting_since.is_none()
+            && machine.phase == "Running"
+            && self.has_ready_node(machine)
+    }
+
+    /// Whether the Node that a Machine is linked to is Ready.
+    pub(super) fn has_ready_node(&self, machine: &MachineTruth) -> bool {
         let node = machine.node.as_ref().and_then(|name| {
             self.server.as_ref()?.get_object(KindRef::find("", "nodes")?, "", name)
         });
-        let is_ready = node.is_some_and(|node| {
+        node.is_some_and(|node| {
             condition(node.value(), "Ready").is_some_and(|it| text_at(it, "/status") == "True")
-        });
-        machine.deleting_since.is_none() && machine.phase == "Running" && is_ready
+        })
     }
 
     fn state_of(&self, machine: &MachineTruth, check: &CheckTruth, now: Timestamp) -> State {

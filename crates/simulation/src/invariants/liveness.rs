@@ -13,7 +13,7 @@ use machinist_core::{
     machine::observed::provider_status,
     node::{self, Readiness},
 };
-use machinist_testbed::cloud::model::{InstanceFacts, InstanceState};
+use machinist_testbed::cloud::model::{InstanceFacts, InstanceState, ScheduledEvent};
 
 use super::{Counts, Judge};
 use crate::api_server::ApiServer;
@@ -23,6 +23,7 @@ use crate::api_server::ApiServer;
 pub fn unsettled(
     server: &ApiServer,
     instances: &[InstanceFacts],
+    events: &[ScheduledEvent],
     judge: &Judge,
     now: Timestamp,
 ) -> Vec<(&'static str, String, String)> {
@@ -58,6 +59,7 @@ pub fn unsettled(
         let words = format!("is not healthy, and check {check} does nothing about it");
         open.push(("L5", machine, words));
     }
+    open.extend(judge.unsettled_maintenance(events, now));
     open.extend(left_over(&machines, &nodes, instances));
     open
 }

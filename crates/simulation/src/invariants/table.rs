@@ -19,14 +19,36 @@ pub const CHECKED: &[(&str, &str)] = &[
         "S14",
         "no drain before preDrain hooks are gone, no termination before preTerminate hooks are",
     ),
-    ("S17", "no more Machines of a pool than it wants"),
-    ("S19", "no more Machines of a pool are deleted than are surplus"),
+    ("S10", "pods are removed by force only after the recorded deadline of this very drain"),
+    (
+        "S13",
+        "one Machine of the control plane at a time, only where policy allows it, and only while all \
+         others are well",
+    ),
+    ("S15", "work begins only where the budgets of pool, zone and cluster have a place"),
+    ("S16", "what was finished keeps its place for the cool-down"),
+    (
+        "S17",
+        "no more Machines of a pool than it wants, and a pool changes by one, for a maintenance that \
+         asks for it",
+    ),
+    ("S18", "a Machine with a surplus goes only when the rest is as many as the pool wants"),
+    (
+        "S19",
+        "no more Machines of a pool are deleted than are surplus, and those that are marked first",
+    ),
     (
         "S20",
         "a Machine is remediated only if it is unhealthy, and no more are than maxUnhealthy or the gate \
          allow",
     ),
-    ("S23", "nothing is done for a Machine that another API owns"),
+    (
+        "S21",
+        "work begins in an open window that is long enough and in no freeze, or where policy or a \
+         person overrules that; and approved where policy wants it",
+    ),
+    ("S22", "cordons of others stay, and ours are lifted when the work is over"),
+    ("S23", "nothing is done for a Machine that another API owns, or begun while it is paused"),
     ("S25", "the cloud is changed only while all leases are held"),
     ("S26", "a Machine never takes over the Node or instance of another uid"),
     ("S27", "nobody overwrites the tags that say whose an instance is"),
@@ -39,6 +61,7 @@ pub const CHECKED: &[(&str, &str)] = &[
     ("L2", "once quiet, a Machine being deleted is gone or says what it waits for"),
     ("L3", "once quiet, no instance and no Node is left over"),
     ("L5", "once quiet, no unhealthy Machine is left that a health check may have replaced"),
+    ("L9", "once quiet, what needs maintenance gets it in its time, or says what it waits for"),
     ("R1", "once quiet, calls to the cloud are few and change nothing"),
     ("R2", "once quiet, nothing is written but Leases"),
     ("T1", "once quiet, the status says what is true"),
@@ -55,6 +78,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("L8", "as L1: holders of leases die in storms; script b79"),
     ("L11", "as L1 after throttling; script b72"),
     ("L13", "as L1 after outages; scripts b67 and b95"),
+    ("L14", "as L9: a drain that does not end is forced, abandoned or waited for, as policy says"),
     ("R3", "the benchmark with throttling"),
     ("R4", "the benchmark's memory"),
     ("R5", "the queue's own tests"),
@@ -65,20 +89,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
 
 /// The promises that wait for the capability that brings their subject.
 pub const PENDING: &[(&str, &str)] = &[
-    ("S10", "a drain has no deadline yet: maintenance"),
     ("S12", "volume attachments are not waited for yet: drain of volumes"),
-    ("S13", "control plane with etcd members: control-plane replacement"),
-    ("S15", "the disruption gate over all paths: maintenance"),
-    ("S16", "rate budgets: maintenance"),
-    ("S18", "rollouts with maxUnavailable: MachineDeployments"),
-    ("S21", "maintenance windows: maintenance"),
-    ("S22", "cordons that are taken back: maintenance"),
     ("S24", "hashes of drift over versions: outdated Machines"),
     ("S29", "secrets of other namespaces: identities"),
     ("S30", "view and written revisions at each effect: once the operator records them"),
-    ("L9", "windows: maintenance"),
-    ("L10", "surge: maintenance and rollouts"),
     ("L12", "a spec that is put right again: outdated Machines"),
-    ("L14", "escalation of drains: maintenance"),
     ("T2", "success that did not happen: once a status says when it was decided"),
 ];

@@ -45,6 +45,12 @@ pub(super) struct MachineTruth {
     pub is_drained: bool,
     /// Whether the drain was skipped, so that pods may be left.
     pub is_drain_skipped: bool,
+    /// Since when it does not do its work.
+    pub broken_since: Option<Timestamp>,
+    /// Since when it is marked as the one that its pool deletes first.
+    pub marked_since: Option<Timestamp>,
+    /// The maintenance that it was made for, as a copy of another.
+    pub replaces_for: Option<String>,
 }
 
 impl MachineTruth {
@@ -66,6 +72,10 @@ impl MachineTruth {
         let authority = text("/status/authoritativeAPI").or_else(|| text("/spec/authoritativeAPI"));
         let is_paused = authority.is_some_and(|authority| authority != "MachineAPI");
         let annotations = value_at(value, "/metadata/annotations");
+        let annotation = |key: &str| {
+            let found = annotations.and_then(|all| all.get(key)).and_then(Value::as_str);
+            found.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
         let drained = condition(value, "Drained");
         let is_drained =
             drained.is_some_and(|it| it.get("status").and_then(Value::as_str) == Some("True"));
@@ -124,6 +134,12 @@ impl MachineTruth {
             instance: text("/status/providerStatus/instanceId").map(str::to_owned),
             pods_left: before.map(|before| before.pods_left.clone()).unwrap_or_default(),
             is_drained,
+            broken_since: before.and_then(|before| before.broken_since),
+            marked_since: since(
+                annotation(annotation::DELETE_MACHINE).is_some(),
+                before.and_then(|before| before.marked_since),
+            ),
+            replaces_for: annotation(annotation::REPLACES_FOR),
             is_drain_skipped: message.is_some_and(|words| words.contains("skipped")),
         }
     }
@@ -142,6 +158,8 @@ pub(super) struct SetTruth {
     pub deleting_since: Option<Timestamp>,
     /// What was wanted from when on, oldest first.
     wanted: VecDeque<(Timestamp, usize)>,
+    /// How many machines it has above its size for maintenance.
+    surplus: usize,
     /// When somebody else than an operator last made, deleted or edited one of its Machines.
     pub meddled_at: Option<Timestamp>,
 }
@@ -152,12 +170,21 @@ impl SetTruth {
         if object.is_being_deleted() {
             self.deleting_since.get_or_insert(now);
         }
+        let annotations = value_at(object.value(), "/metadata/annotations");
+        let mark = annotations.and_then(|all| all.get(annotation::SURGE)).and_then(Value::as_str);
+        let marked = mark.and_then(|mark| mark.split_once("for=")).map(|(_, uids)| uids);
+        self.surplus = marked.map_or(0, |uids| uids.split(',').filter(|it| !it.is_empty()).count());
         let wanted =
             value_at(object.value(), "/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
         let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
         if self.wanted.back().is_none_or(|(_, last)| *last != wanted) {
             self.wanted.push_back((now, wanted));
         }
+    }
+
+    /// How many machines it has above its size for maintenance.
+    pub const fn surplus(&self) -> usize {
+        self.surplus
     }
 
     /// Every number that was wanted since then, the one before included.

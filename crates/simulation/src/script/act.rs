@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use machinist_api::names::tag;
+use machinist_api::names::{maintenance_of, tag};
 use machinist_testbed::cloud::model::{
-    Caller, ChangedBy, ConsoleError, CreateTags, HideRequest, Impair, ImpairedCheck, InstanceFacts,
-    InstanceState, Request, SpotNoticeRequest, Tag,
+    Caller, ChangedBy, ConsoleError, CreateTags, EventPatch, HideRequest, Impair, ImpairedCheck,
+    InstanceFacts, InstanceState, Request, SpotNoticeRequest, Tag,
 };
 use serde_json::{Value, json};
 
 use super::{
     stage::Stage,
-    step::{ConsoleAct, NodeFault, NodeTrouble, PatchObject, Step},
+    step::{Announce, ChangeEvents, ConsoleAct, NodeFault, NodeTrouble, PatchObject, Step},
     values::MachineName,
 };
 use crate::{
-    actors::{Disturbance, later, text},
+    actors::{Disturbance, later, maintainer, text},
     api_server::{KindRef, ObjectRef, Subresource},
     faults::{FaultKind, storm},
     hub::lock,
@@ -110,6 +110,16 @@ impl Stage<'_> {
                 Ok(())
             }
             Step::Console { verb, machine } => self.at_console(*verb, machine),
+            Step::Announce(event) => self.announce(event),
+            Step::ChangeEvents(change) => self.change_events(change),
+            Step::CordonNode { machine, cordoned } => {
+                let node = self.object("nodes", "", "", Some(machine))?;
+                let node = node.ok_or_else(|| format!("machine {machine} has no node"))?;
+                let body = json!({ "spec": { "unschedulable": cordoned.then_some(true) } });
+                let (none, at) = (Subresource::None, ("", node.name()));
+                let done = self.scene().patch("stranger", none, ("", "nodes"), at, body);
+                done.map(drop).ok_or_else(|| format!("node {} was not changed", node.name()))
+            }
             Step::AskForCertificate(ask) => {
                 let about = ask.machine.as_ref().map(|name| self.named(name)).transpose()?;
                 let about = about.map(|seen| seen.name);
@@ -292,6 +302,13 @@ impl Stage<'_> {
                 if kind == "machines" {
                     return Ok(self.stored_machine(&seen));
                 }
+                if kind == "machinemaintenances" {
+                    let name = maintenance_of(&seen.name);
+                    let found = found.and_then(|kind| {
+                        self.scene().server.get_object(kind, template::NAMESPACE, &name)
+                    });
+                    return Ok(found);
+                }
                 if kind == REQUESTS.1 {
                     let name = format!("node-csr-{}", self.instance(machine)?.id);
                     let request =
@@ -314,6 +331,41 @@ impl Stage<'_> {
         of_it
             .min_by_key(|one| one.state == InstanceState::Terminated)
             .ok_or_else(|| format!("machine {name} has no instance"))
+    }
+
+    fn announce(&self, event: &Announce) -> Result<(), String> {
+        let name = self.named(&event.machine)?.name;
+        let (_, chance) = &mut *self.strangers.borrow_mut();
+        let movable = event.movable.map(|span| span.0);
+        let (scene, code, after) = (self.scene(), event.code, event.after.0);
+        let is_done = maintainer::announce(scene, chance, Some(&name), code, after, movable);
+        if is_done { Ok(()) } else { Err(format!("machine {name} has no instance that runs")) }
+    }
+
+    fn change_events(&self, change: &ChangeEvents) -> Result<(), String> {
+        let id = self.instance(&change.machine)?.id;
+        let events = maintainer::active_events(self.scene());
+        let events: Vec<_> = events.into_iter().filter(|one| one.instance_id == id).collect();
+        if events.is_empty() {
+            return Err(format!("machine {} has no event", change.machine));
+        }
+        for event in events {
+            if change.forgotten {
+                self.scene()
+                    .cloud
+                    .change(|model, now| model.delete_event(now, &event.event_id).err());
+                continue;
+            }
+            let moved = |at| change.later_by.map(|by| later(at, by.0));
+            let patch = EventPatch {
+                state: change.state,
+                not_before: moved(event.not_before),
+                not_before_deadline: event.not_before_deadline.and_then(moved),
+                ..EventPatch::default()
+            };
+            maintainer::patch_event(self.scene(), &event, patch);
+        }
+        Ok(())
     }
 
     fn at_console(&self, verb: ConsoleAct, machine: &MachineName) -> Result<(), String> {
@@ -387,6 +439,8 @@ fn group_of(plural: &str) -> &'static str {
     match plural {
         "machines" | "machinesets" | "machinehealthchecks" => "machine.openshift.io",
         "certificatesigningrequests" => "certificates.k8s.io",
+        "machinemaintenances" => "machinemaintenance.managed.openshift.io",
+        "maintenancepolicies" => "machinist.dev",
         "poddisruptionbudgets" => "policy",
         "leases" => "coordination.k8s.io",
         _ => "",
@@ -395,7 +449,7 @@ fn group_of(plural: &str) -> &'static str {
 
 fn namespace_of(plural: &str, given: &str) -> String {
     let usual = match plural {
-        "nodes" | "namespaces" | "certificatesigningrequests" => "",
+        "nodes" | "namespaces" | "certificatesigningrequests" | "maintenancepolicies" => "",
         "pods" | "poddisruptionbudgets" => "default",
         _ => template::NAMESPACE,
     };

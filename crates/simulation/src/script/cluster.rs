@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use machinist_api::names::label;
 use machinist_testbed::cloud::model::WorldIds;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use crate::{
     actors::{App, KubeletSettings},
     invariants::Allowance,
     swarm::Plan,
-    template::{HealthCheck, Pool},
+    template::{HealthCheck, Pool, of_control_plane},
     world::Extras,
 };
 
@@ -27,6 +26,12 @@ pub struct Cluster {
     pub machines: Vec<MachineSpec>,
     pub apps: Vec<AppSpec>,
     pub health_checks: Vec<HealthCheckSpec>,
+    /// MaintenancePolicies: their specs, by name.
+    pub policies: BTreeMap<String, Value>,
+    /// Whether etcd's static pods run on the Nodes of the control plane.
+    pub etcd: bool,
+    /// Whether etcd's operator protects its Machines by hooks.
+    pub etcd_operator: bool,
     /// How many operators there are: `a`, `b`, `c`.
     pub processes: usize,
     /// How long a boot takes until the Node is there, from and to.
@@ -66,6 +71,9 @@ impl Default for Cluster {
             machines: Vec::new(),
             apps: Vec::new(),
             health_checks: Vec::new(),
+            policies: BTreeMap::new(),
+            etcd: false,
+            etcd_operator: false,
             processes: plan.processes,
             // All alike, so that pods find all Nodes of a new pool at once and spread over them.
             boot_seconds: (30, 30),
@@ -171,7 +179,14 @@ impl Cluster {
     /// The plan of the world. Pools and Machines are made by the script itself.
     #[must_use]
     pub fn plan(&self) -> Plan {
+        let policies = self
+            .policies
+            .iter()
+            .map(|(name, spec)| json!({ "metadata": { "name": name }, "spec": spec }));
         Plan {
+            policies: policies.collect(),
+            has_etcd: self.etcd,
+            has_etcd_operator: self.etcd_operator,
             apps: self.apps.iter().map(AppSpec::app).collect(),
             processes: self.processes,
             kubelets: KubeletSettings {
@@ -225,7 +240,7 @@ impl PoolSpec {
         let more = json!({ "metadata": { "annotations": self.annotations } });
         json_patch::merge(&mut object, &more);
         if self.control_plane {
-            let more = json!({ "spec": { "template": control_plane() } });
+            let more = json!({ "spec": { "template": of_control_plane() } });
             json_patch::merge(&mut object, &more);
         }
         merge(&mut object, &self.merge);
@@ -245,7 +260,7 @@ impl MachineSpec {
         let more = json!({ "metadata": { "annotations": self.annotations } });
         json_patch::merge(&mut object, &more);
         if self.control_plane {
-            json_patch::merge(&mut object, &control_plane());
+            json_patch::merge(&mut object, &of_control_plane());
         }
         merge(&mut object, &self.merge);
         object
@@ -282,17 +297,6 @@ impl AppSpec {
             is_daemon: self.daemon,
         }
     }
-}
-
-/// What makes a Machine one of the control plane, and its Node as well.
-fn control_plane() -> Value {
-    json!({
-        "metadata": { "labels": { label::MACHINE_ROLE: "master", label::MACHINE_TYPE: "master" } },
-        "spec": { "metadata": { "labels": {
-            label::NODE_MASTER: "",
-            label::NODE_CONTROL_PLANE: "",
-        } } },
-    })
 }
 
 fn merge(object: &mut Value, more: &Value) {

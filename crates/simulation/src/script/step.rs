@@ -67,6 +67,15 @@ pub enum Step {
         verb: ConsoleAct,
         machine: MachineName,
     },
+    /// The provider announces an event.
+    Announce(Announce),
+    /// The provider moves, ends or forgets the events of a Machine's instance.
+    ChangeEvents(ChangeEvents),
+    /// Somebody else takes a Machine's Node out of work, or puts it back.
+    CordonNode {
+        machine: MachineName,
+        cordoned: bool,
+    },
     /// Somebody asks for a certificate that is not theirs.
     AskForCertificate(AskForCertificate),
     /// People delete what strangers asked for.
@@ -199,6 +208,33 @@ pub enum ConsoleAct {
     /// The host is broken.
     ImpairSystem,
     Heal,
+}
+
+/// An event that the provider announces.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Announce {
+    pub machine: MachineName,
+    pub code: model::EventCode,
+    /// When it acts.
+    #[serde(rename = "in")]
+    pub after: Span,
+    /// For how much longer it may be moved.
+    #[serde(default)]
+    pub movable: Option<Span>,
+}
+
+/// What the provider does to its events.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeEvents {
+    pub machine: MachineName,
+    #[serde(default)]
+    pub later_by: Option<Span>,
+    #[serde(default)]
+    pub state: Option<model::EventState>,
+    #[serde(default)]
+    pub forgotten: bool,
 }
 
 /// A stranger's request, or many.

@@ -83,7 +83,7 @@ pub use load_balancers::{
     ClassicFacts, LoadBalancerFacts, ModernFacts, TargetFacts, TargetGroupFacts,
 };
 pub use metadata::{MetadataAnswer, MetadataFault, MetadataFaultKind, MetadataRequest};
-pub use reads::{Hidden, Omissions, PageFaults, StaleReads};
+pub use reads::{FilterAnswer, Hidden, Omissions, PageFaults, StaleReads};
 pub use request::*;
 pub use response::{
     Delivery, InstanceStatus, Outcome, Paged, Reservation, Response, StateChange, StatusCheck,

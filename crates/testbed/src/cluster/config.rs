@@ -38,6 +38,9 @@ pub struct ClusterConfig {
     /// How the spot machines' termination handlers run; none runs none. By default they do where
     /// the operator's program is known.
     pub termination_handlers: Option<TerminationHandlerConfig>,
+    /// How many control-plane machines are to be members of etcd, which the testbed plays for them; none
+    /// plays none.
+    pub etcd_members: usize,
     /// CustomResourceDefinitions to install, as YAML; a text may hold several documents.
     pub machine_crds: Vec<String>,
 }
@@ -57,6 +60,7 @@ impl Default for ClusterConfig {
             approve_kubelets: false,
             cloud_controller: true,
             cloud_controller_period: Duration::from_secs(5),
+            etcd_members: 0,
             termination_handlers: TerminationHandlerConfig::find(),
             machine_crds: Vec::new(),
         }

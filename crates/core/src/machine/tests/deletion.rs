@@ -66,6 +66,32 @@ fn an_instance_whose_launch_was_never_answered_is_drained_before_it_goes() {
     assert_eq!(provider_status(&found).instance_id.as_deref(), Some("i-1"));
 }
 
+/// Between its drain and its termination lay a hook, and somebody let pods come again.
+#[test]
+fn a_node_that_was_uncordoned_after_its_drain_is_drained_again() {
+    let node = |unschedulable: bool| {
+        serde_json::from_value::<Node>(json!({
+            "metadata": {"name": "node-1"}, "spec": {"unschedulable": unschedulable} }))
+        .unwrap()
+    };
+    for (is_cordoned, drained, expected) in [
+        (true, "Drain finished successfully", true),
+        (false, "Node drain skipped", true),
+        (false, "Drain finished successfully", false),
+    ] {
+        let mut machine = deleting(recorded("running"));
+        let conditions = &mut machine.status.as_mut().unwrap().conditions;
+        condition::set(conditions, Condition::holds("Drained", now()).with_message(drained));
+        let node = node(is_cordoned);
+        let known = CloudKnowledge::Known(vec![instance(InstanceState::Running)]);
+        let observed = Observed { node: NodeMatch::One(&node), ..observed(&machine, known) };
+        let decision = decide(&observed, &Policy::default(), now());
+        let terminates = names(&decision).contains(&"Terminate");
+        assert_eq!(terminates, expected, "{is_cordoned} {drained}: {:?}", decision.waiting);
+        assert_eq!(condition::is_true(&decision.status.conditions, "Drained"), expected);
+    }
+}
+
 #[test]
 fn an_instance_of_another_machine_is_never_terminated() {
     let mut foreign = instance(InstanceState::Running);
@@ -159,7 +185,7 @@ fn the_node_goes_after_its_instance_and_before_the_finalizer() {
     let machine = deleting(recorded("running"));
     let node: Node = serde_json::from_value(json!({
         "metadata": {"name": "node-1", "uid": "node-uid"},
-        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "spec": {"providerID": "aws:///us-east-1a/i-1", "unschedulable": true},
     }))
     .unwrap();
     let mut gone =

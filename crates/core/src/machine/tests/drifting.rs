@@ -2,7 +2,14 @@
 //! one after another, as the operator would.
 
 use super::*;
-use crate::{cloud::Impairment, disruption::Pool, drift::Class};
+use crate::{
+    cloud::Impairment,
+    disruption::Pool,
+    drift::{
+        Class,
+        policy::{DriftDefaults, OnStopped},
+    },
+};
 
 /// A Machine that is watched over many passes: each decision is stored as the operator stores it.
 struct Life {
@@ -12,6 +19,7 @@ struct Life {
     health: HealthKnowledge,
     told: Vec<&'static str>,
     at: Timestamp,
+    defaults: DriftDefaults,
 }
 
 impl Life {
@@ -23,6 +31,7 @@ impl Life {
             health: HealthKnowledge::Known { impairments: vec![], interruption: None },
             told: Vec::new(),
             at: now(),
+            defaults: DriftDefaults::default(),
         };
         assert_eq!(life.pass(vec![running()]), ["ChangeMetadata"]);
         assert_eq!(life.pass(vec![running()]), [""; 0], "settled");
@@ -46,6 +55,7 @@ impl Life {
         observed.node = node_of(&self.machine, self.node.iter());
         observed.pool = self.pool.clone();
         observed.health = self.health.clone();
+        observed.drift_defaults = self.defaults;
         let decision = decide(&observed, &Policy::default(), self.at);
         self.told.extend(decision.announcements.iter().map(|one| one.reason));
         let actions = names(&decision);
@@ -150,6 +160,42 @@ fn a_stopped_instance_is_told_left_alone_for_a_while_and_started_once() {
         ["StoppedByUser", "StartingInstance", "Update"],
         "our own start is no drift"
     );
+}
+
+#[test]
+fn a_maintenance_policy_says_what_holds_where_nobody_else_does() {
+    let stopped = |annotation: Option<(&str, &str)>| {
+        let mut life = Life::running();
+        if let Some((key, value)) = annotation {
+            life = life.annotate(key, value);
+        }
+        life.defaults.on_stopped = Some(OnStopped::Report);
+        life.pass(vec![down(InstanceState::Stopped, BY_USER)]);
+        life.later(3600);
+        life.pass(vec![down(InstanceState::Stopped, BY_USER)])
+    };
+    assert_eq!(stopped(None), [""; 0]);
+    assert_eq!(stopped(Some(("on-stopped", "Start"))), ["StoreIntent", "Start"]);
+}
+
+#[test]
+fn what_our_own_maintenance_does_to_an_instance_is_no_drift() {
+    let mut life = Life::running().annotate("hold", "maintenance 0f1e-2d3c");
+    life.pass(vec![down(InstanceState::Stopping, BY_USER)]);
+    life.pass(vec![down(InstanceState::Stopped, BY_USER)]);
+    life.later(3600);
+    assert_eq!(life.pass(vec![down(InstanceState::Stopped, BY_USER)]), [""; 0], "left alone");
+    let again = life.at;
+    life.pass(vec![started_at(again)]);
+    life.node = Some(node("boot-2"));
+    life.pass(vec![started_at(again)]);
+    life.node = Some(node("boot-3"));
+    life.pass(vec![started_at(again)]);
+    assert_eq!(life.told, ["Update"], "it runs again, as was decided");
+    // A person's hold is told of as ever.
+    let mut life = Life::running().annotate("hold", "maintenance of the rack");
+    life.pass(vec![down(InstanceState::Stopped, BY_USER)]);
+    assert_eq!(life.told, ["StoppedByUser"]);
 }
 
 #[test]

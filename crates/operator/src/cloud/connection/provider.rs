@@ -92,6 +92,10 @@ impl Provider for Connection {
         self.heard(self.provider().await.move_event(id, event_id, not_before).await)
     }
 
+    async fn enable_reboot_migration(&self, id: &InstanceId) -> Result<(), ProviderError> {
+        self.heard(self.provider().await.enable_reboot_migration(id).await)
+    }
+
     async fn attach(
         &self,
         provider_spec: &RawObject,

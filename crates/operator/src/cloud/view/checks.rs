@@ -23,6 +23,37 @@ impl CloudView {
         self.shared.report_soon.notify_one();
     }
 
+    /// Whether there is an answer that was asked for no longer ago than `age`; waits for one as long as
+    /// `patience` lasts. A question that fails ends the wait.
+    pub async fn reports_within(&self, age: Duration, patience: Duration) -> bool {
+        let shared = &self.shared;
+        let now = shared.env.instant();
+        let since = now.checked_sub(age).unwrap_or(now);
+        let mut attempts = shared.report_attempts.subscribe();
+        let answered = async {
+            loop {
+                let snapshot = self.snapshot();
+                if matches!(snapshot.reports, Reports::Known(_))
+                    && snapshot.reported_at.is_some_and(|at| at >= since)
+                {
+                    return true;
+                }
+                if attempts.get_and_see().is_some_and(|at| at >= since) {
+                    return false;
+                }
+                self.ask_for_reports();
+                if attempts.changed().await.is_err() {
+                    return false;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = answered => answer,
+            () = shared.env.sleep(patience) => false,
+        }
+    }
+
     pub(super) async fn keep_checking(&self) {
         let shared = &self.shared;
         // Whose instance it is, only a list tells; a failed one does not matter here.
@@ -38,7 +69,7 @@ impl CloudView {
             let pause = match shared.provider.reports().await {
                 Ok(reports) => {
                     failures = 0;
-                    self.change(|snapshot| snapshot.report(reports));
+                    self.change(|snapshot| snapshot.report(reports, begun_at));
                     shared.timings.report_period
                 }
                 Err(error) => {
@@ -46,6 +77,7 @@ impl CloudView {
                     self.take_failure(&error, failures)
                 }
             };
+            shared.report_attempts.send_replace(Some(begun_at));
             let next = shared.env.instant() + shared.env.jitter(pause, 0.1);
             tokio::select! {
                 biased;

@@ -133,6 +133,24 @@ impl CloudView {
         (questions, due)
     }
 
+    /// A list is a look at all that it shows: what is due, or nearly so, is not asked for once more.
+    pub(super) fn skip_looks(&self, listed: &[Instance]) {
+        let now = self.shared.env.instant();
+        let ahead = self.beat().mul_f64(LOOK_AHEAD);
+        let shown: BTreeSet<&InstanceId> = listed.iter().map(|instance| &instance.id).collect();
+        let seen: BTreeSet<InstanceId> = {
+            let mut looks = self.looks();
+            let due = looks.looks.iter().filter(|(_, look)| look.due <= now + ahead);
+            let seen: BTreeSet<_> =
+                due.map(|(id, _)| id).filter(|id| shown.contains(id)).cloned().collect();
+            if !seen.is_empty() {
+                looks.last_call = Some(now);
+            }
+            seen
+        };
+        self.plan_next_looks(&seen, Some(listed));
+    }
+
     /// What is still changing is looked at again, after a longer pause each time.
     fn plan_next_looks(&self, asked: &BTreeSet<InstanceId>, found: Option<&[Instance]>) {
         let now = self.shared.env.instant();

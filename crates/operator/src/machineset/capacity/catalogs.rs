@@ -57,7 +57,15 @@ pub struct Catalog {
     pub until: Instant,
 }
 
-pub type Sizes = BTreeMap<String, Capacity>;
+pub type Sizes = BTreeMap<String, Offer>;
+
+/// What is known of one type.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    pub capacity: Capacity,
+    /// Whether it has disks on its host.
+    pub has_instance_store: bool,
+}
 
 /// Why there is no catalog, and when the cloud is asked again; never, where only a change of an
 /// object can help.
@@ -222,7 +230,8 @@ fn failures_of(entry: Option<&Entry>) -> u32 {
     }
 }
 
-fn translate(size: InstanceSize) -> (String, Capacity) {
-    let InstanceSize { name, vcpus, memory_mib, gpus, architecture } = size;
-    (name, Capacity { vcpus, memory_mib, gpus, architecture })
+fn translate(size: InstanceSize) -> (String, Offer) {
+    let InstanceSize { name, vcpus, memory_mib, gpus, architecture, has_instance_store } = size;
+    let capacity = Capacity { vcpus, memory_mib, gpus, architecture };
+    (name, Offer { capacity, has_instance_store })
 }

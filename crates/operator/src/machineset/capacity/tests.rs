@@ -129,6 +129,10 @@ impl Provider for ScriptedCloud {
         not_scripted()
     }
 
+    async fn enable_reboot_migration(&self, _: &InstanceId) -> Result<(), ProviderError> {
+        not_scripted()
+    }
+
     async fn attach(&self, _: &RawObject, _: &Instance) -> Result<(), ProviderError> {
         not_scripted()
     }
@@ -155,6 +159,7 @@ impl Provider for ScriptedCloud {
                     memory_mib: 8192,
                     gpus: 0,
                     architecture: "amd64".to_owned(),
+                    has_instance_store: false,
                 });
                 Ok(sizes.collect())
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use machinist_api::{MaintenanceAction, MaintenancePhase};
 use machinist_core::{
     admission::Webhook, approval::Limits, drift, health::decide::Gauges, upkeep::Kept,
 };
@@ -59,6 +60,22 @@ pub(in crate::metrics) fn of_everything() -> Metrics {
     metrics.set_upkeep_problems(0);
     metrics.count_restored(Kept::MutatingWebhooks);
     metrics.register_certificate_approval(|| true);
+    metrics.register_maintenances(|| {
+        vec![MaintenanceRow {
+            is_late: true,
+            seconds_to_deadline: Some(60.0),
+            under_way_seconds: Some(60.0),
+            waits_on: Some("OutsideWindow".into()),
+            unverified: Some("NodeNotReady".into()),
+            ..MaintenanceRow::default()
+        }]
+    });
+    metrics.observe_maintenance(
+        MaintenanceAction::Replace,
+        MaintenancePhase::Succeeded,
+        Duration::from_secs(900),
+    );
+    metrics.count_notification(NotificationResult::Sent);
     metrics
 }
 

@@ -10,7 +10,7 @@ use super::{
     filter::{Filterable, check_filters, cut_short_page, matches_filters},
     instance::{ImpairedCheck, Instance, InstanceState},
     lifecycle::check_instance_ids,
-    reads::View,
+    reads::{FilterAnswer, View},
     request::{DescribeInstanceStatus, DescribeInstances, Page},
     response::{InstanceStatus, Paged, Reservation, Response, StatusCheck},
     tags::Tags,
@@ -68,13 +68,17 @@ impl Cloud {
         let limit = self.draw_page_limit();
         let candidates =
             self.candidates(now, &view, &request.instance_ids, &request.page, STATUS_IDS_MAX)?;
+        let is_shown = |status: &InstanceStatus| match self.faults.status_filters {
+            Some(answer) if !request.filters.is_empty() => answer == FilterAnswer::Everything,
+            _ => matches_filters(status, &request.filters),
+        };
         let matching = candidates
             .into_iter()
             .filter(|instance| {
                 request.include_all_instances || instance.state == InstanceState::Running
             })
             .map(|instance| self.status_of(now, instance))
-            .filter(|status| matches_filters(status, &request.filters));
+            .filter(is_shown);
         let limit = limit.filter(|_| request.instance_ids.is_empty());
         let mut page = cut_short_page("DescribeInstanceStatus", &request.page, limit, matching)?;
         self.shuffle(&mut page.items);

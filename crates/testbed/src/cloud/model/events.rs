@@ -168,6 +168,11 @@ impl Cloud {
         Ok(event)
     }
 
+    /// Returns every event that is still listed, in the order of instances and ids.
+    pub fn events(&self) -> impl Iterator<Item = &ScheduledEvent> {
+        self.instances.values().flat_map(|instance| instance.events.values())
+    }
+
     pub fn patch_event(
         &mut self,
         now: Timestamp,

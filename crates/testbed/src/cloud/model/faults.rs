@@ -12,7 +12,7 @@ use super::{
     fates::{LaunchFate, LingeringTermination},
     metadata::MetadataFault,
     random::Randomness,
-    reads::{Hidden, Omissions, PageFaults, StaleReads},
+    reads::{FilterAnswer, Hidden, Omissions, PageFaults, StaleReads},
 };
 
 /// All faults that are on. `POST /faults` adds to them, `DELETE /faults` clears them.
@@ -37,6 +37,8 @@ pub struct Faults {
     pub omissions: Option<Omissions>,
     pub stale_reads: Option<StaleReads>,
     pub pages: Option<PageFaults>,
+    /// What comes of a filter on the instances' status, whatever it says.
+    pub status_filters: Option<FilterAnswer>,
     pub launch_fates: Vec<LaunchFate>,
     pub lingering_terminations: Vec<LingeringTermination>,
     /// The launch time of each launch and start is off by at most this, either way.
@@ -132,6 +134,7 @@ impl Faults {
         self.pages = more.pages.or_else(|| self.pages.take());
         self.launch_fates.extend(more.launch_fates);
         self.lingering_terminations.extend(more.lingering_terminations);
+        self.status_filters = more.status_filters.or(self.status_filters);
         self.launch_time_skew = more.launch_time_skew.or(self.launch_time_skew);
         self.metadata.extend(more.metadata);
     }

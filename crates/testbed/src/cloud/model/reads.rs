@@ -63,6 +63,14 @@ pub struct PageFaults {
     pub short: bool,
 }
 
+/// What other stand-ins for EC2 make of a filter that they do not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FilterAnswer {
+    Everything,
+    Nothing,
+}
+
 pub(super) type Table = BTreeMap<String, Instance>;
 
 /// A copy of all instances as of a time.

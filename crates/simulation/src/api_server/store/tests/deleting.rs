@@ -143,7 +143,7 @@ fn an_owner_of_the_same_name_made_anew_is_another_owner() {
     let mut lab = Lab::new();
     lab.machine("owner", json!({}));
     let owner = |uid: &str| json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine", "name": "owner", "uid": uid });
-    let unknown = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r" });
+    let unknown = json!({ "apiVersion": "batch/v1", "kind": "Job", "name": "r", "uid": "r" });
     for (name, owners) in
         [("gone", json!([owner("old")])), ("kept", json!([owner("old"), unknown]))]
     {

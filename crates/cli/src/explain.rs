@@ -1,0 +1,117 @@
+//! What is the story of one machine: how it is, what it waits for and why, and what would help?
+//!
+//! `story` and `pool` judge with core's functions and choose what is worth saying, `help` says what a
+//! person can do about it, `render` lays it out. All of these are pure.
+
+mod help;
+mod maintenance;
+mod pool;
+mod render;
+mod story;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use anyhow::Context;
+use machinist_core::node;
+use serde::Serialize;
+
+use crate::{
+    args::{Document, ExplainArgs},
+    failure::Hinted,
+    fleet::{Picture, name_of, with_plan},
+    plan, screen,
+    snapshot::{self, Extent, Snapshot},
+    target::{Kind, Target},
+    zone::Zone,
+};
+
+pub async fn run(args: ExplainArgs) -> anyhow::Result<()> {
+    let target = Target::read(&args.what)?;
+    let zone = Zone::choose(args.zone.zone.as_deref())?;
+    let now = plan::now(&zone, args.at.as_deref())?;
+    let snapshot = snapshot::read(&args.fleet, Extent::Whole).await?;
+    snapshot.require_machines()?;
+    let text = with_plan(&snapshot, &[], now, |picture| {
+        text(&target, &snapshot, picture, args.output, &zone)
+    })?;
+    screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+}
+
+fn text(
+    target: &Target,
+    snapshot: &Snapshot,
+    picture: &Picture<'_>,
+    output: Document,
+    zone: &Zone,
+) -> anyhow::Result<String> {
+    let layout = render::Layout { zone, width: screen::width().unwrap_or(80), now: picture.now };
+    match target.kind {
+        Kind::Machine => {
+            let story = machine(&target.name, snapshot, picture)?;
+            document(&story, output, || render::machine(&story, &layout))
+        }
+        Kind::Node => {
+            let name = machine_of_node(&target.name, snapshot, picture)?;
+            let story = machine(&name, snapshot, picture)?;
+            document(&story, output, || render::machine(&story, &layout))
+        }
+        Kind::Pool => {
+            let found =
+                snapshot.sets.iter().find(|set| set.metadata.name.as_deref() == Some(&target.name));
+            let set = found.ok_or_else(|| not_found("machineset", &target.name, snapshot))?;
+            let story = pool::story(set, snapshot, picture);
+            document(&story, output, || render::pool(&story, &layout))
+        }
+    }
+}
+
+fn document<T: Serialize>(
+    story: &T,
+    output: Document,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<String> {
+    Ok(match output {
+        Document::Text => text(),
+        Document::Json => serde_json::to_string_pretty(story)? + "\n",
+        Document::Yaml => serde_saphyr::to_string(story).context("cannot write YAML")?,
+    })
+}
+
+fn machine<'a>(
+    name: &str,
+    snapshot: &'a Snapshot,
+    picture: &Picture<'a>,
+) -> anyhow::Result<story::Story> {
+    let sight = picture.sights.get(name).ok_or_else(|| not_found("machine", name, snapshot))?;
+    Ok(story::story(sight, snapshot, picture))
+}
+
+fn machine_of_node(
+    name: &str,
+    snapshot: &Snapshot,
+    picture: &Picture<'_>,
+) -> anyhow::Result<String> {
+    let linked = |node: Option<&k8s_openapi::api::core::v1::Node>| {
+        node.is_some_and(|node| node::name(node) == name)
+    };
+    if let Some(sight) = picture.sights.values().find(|sight| linked(sight.node)) {
+        return Ok(name_of(sight.machine).to_owned());
+    }
+    let is_there = snapshot.nodes.iter().any(|node| node::name(node) == name);
+    let (what, hint) = if is_there {
+        (
+            format!("no Machine of namespace {} is linked to node {name}", snapshot.namespace),
+            "a node is linked when its providerID, or one of its addresses, is that of a Machine",
+        )
+    } else {
+        (format!("there is no node {name}"), "`kubectl get nodes` lists them")
+    };
+    Err(Hinted::new(what, hint).into())
+}
+
+fn not_found(kind: &str, name: &str, snapshot: &Snapshot) -> anyhow::Error {
+    let what = format!("there is no {kind} {name} in namespace {}", snapshot.namespace);
+    Hinted::new(what, "`machinist status` lists them; choose a namespace with -n").into()
+}

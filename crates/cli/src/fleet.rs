@@ -1,0 +1,268 @@
+//! How does a snapshot become a plan? As the operator makes it: gathered and planned by core.
+//!
+//! There is no cloud to ask here. What the provider announced is what the operator recorded, and what
+//! the machines' own metadata tells on their Nodes; of an instance only what its Machine says is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use machinist_api::{
+    Machine, MachineMaintenance, MachineSet, MaintenanceReasonKind, MaintenanceReasonState,
+    MaintenanceWait,
+    condition::{self, ConditionStatus},
+    names::{condition_type, label},
+};
+use machinist_core::{
+    cloud::InstanceId,
+    drift::Class,
+    machine::observed::Identity,
+    maintenance::{
+        Cluster, Durations, Gathered, Note, Plan, PlanEntry, PolicySet,
+        control_plane::{self, ControlPlaneMember, EtcdPods},
+        event::{Code, EventState, Sighting},
+        gather,
+        gather::{Hardware, MachineSight},
+        managed_upgrade::{Legacy, upgrade_under_way},
+        plan,
+        plan::{ClusterState, ControlPlane, Standing},
+        records,
+    },
+    node,
+};
+
+use crate::{snapshot::Snapshot, status::Nodes};
+
+/// The plan, and what it was made of.
+pub struct Picture<'a> {
+    pub gathered: &'a Gathered<'a>,
+    pub plan: &'a Plan,
+    pub policies: &'a PolicySet,
+    pub control_plane: &'a ControlPlane,
+    pub sights: &'a BTreeMap<&'a str, Sight<'a>>,
+    /// What the maintenances that are under way wait for, as the operator recorded it, by Machine.
+    pub held_up: &'a BTreeMap<&'a str, &'a [MaintenanceWait]>,
+    pub now: Timestamp,
+}
+
+/// A Machine with what belongs to it.
+#[derive(Clone)]
+pub struct Sight<'a> {
+    pub machine: &'a Machine,
+    pub node: Option<&'a Node>,
+    pub pods: &'a [&'a Pod],
+}
+
+/// Gathers and plans, with events that are only supposed besides those that are known.
+pub fn with_plan<R>(
+    snapshot: &Snapshot,
+    supposed: &[Sighting],
+    now: Timestamp,
+    look: impl FnOnce(&Picture<'_>) -> R,
+) -> R {
+    let nodes = Nodes::new(Some(&snapshot.nodes));
+    let pods_by_node = pods_by_node(&snapshot.pods);
+    let no_pods: &[&Pod] = &[];
+    let sights: BTreeMap<&str, Sight<'_>> = snapshot
+        .machines
+        .iter()
+        .map(|machine| {
+            let node = nodes.of(machine).and_then(|(_, _, node)| node);
+            let pods = node.and_then(|node| pods_by_node.get(node::name(node)));
+            let pods = pods.map_or(no_pods, Vec::as_slice);
+            (name_of(machine), Sight { machine, node, pods })
+        })
+        .collect();
+    let legacy = Legacy::read(
+        &snapshot.admin_freezes.iter().collect::<Vec<_>>(),
+        &snapshot.customer_freezes.iter().collect::<Vec<_>>(),
+        &snapshot.preferred_starts.iter().collect::<Vec<_>>(),
+    );
+    let policies = PolicySet::read(&snapshot.policies, &legacy);
+    let durations = Durations::learn(&snapshot.maintenances);
+    let sets: Vec<&MachineSet> = snapshot.sets.iter().collect();
+    let maintenances: Vec<&MachineMaintenance> = snapshot.maintenances.iter().collect();
+    let budgets: Vec<&PodDisruptionBudget> = snapshot.budgets.iter().collect();
+    let records = records::counting(&snapshot.maintenances);
+    let mut sightings = supposed.to_vec();
+    let mut unrecorded = BTreeSet::new();
+    let machines: Vec<MachineSight<'_>> = sights
+        .values()
+        .map(|sight| {
+            let record = records.get(name_of(sight.machine)).copied();
+            sightings.extend(announced(sight, record));
+            MachineSight {
+                machine: sight.machine,
+                node: sight.node,
+                pods: sight.pods,
+                // Nobody was asked: what is recorded holds until the operator says otherwise.
+                asked: &[],
+                impaired: impaired(sight.machine, record),
+                hardware: record.and_then(Hardware::recorded).unwrap_or_else(|| {
+                    unrecorded.insert(name_of(sight.machine));
+                    hardware(sight.machine)
+                }),
+            }
+        })
+        .collect();
+    let members: Vec<ControlPlaneMember<'_>> = sights
+        .values()
+        .filter(|sight| control_plane::is_member(sight.machine, sight.node))
+        .map(|sight| ControlPlaneMember {
+            machine: sight.machine,
+            node: sight.node,
+            // Only the operator asks the members themselves; what they said is on the records.
+            etcd: None,
+        })
+        .collect();
+    let etcd = etcd_pods(&snapshot.pods);
+    let etcd = match snapshot.pods_unknown.as_deref() {
+        Some(why) => EtcdPods::Unknown(why),
+        None => EtcdPods::Known(&etcd),
+    };
+    let control_plane = control_plane::judge(&members, etcd);
+    let cluster = Cluster {
+        machines,
+        sets: &sets,
+        maintenances: &maintenances,
+        budgets: &budgets,
+        sightings: &sightings,
+        policies: &policies,
+        durations: &durations,
+        state: ClusterState {
+            paused: snapshot.pause().map(str::to_owned),
+            upgrade: upgrade_under_way(&snapshot.upgrades.iter().collect::<Vec<_>>()),
+            control_plane: control_plane.clone(),
+        },
+    };
+    let gathered = gather(&cluster, now);
+    let mut plan = plan(&gathered.fleet, now);
+    plan.notes.extend(unknown_hardware(&plan, &unrecorded));
+    plan.notes.extend(legacy.notes.iter().cloned());
+    plan.notes.extend(snapshot.notes.iter().cloned());
+    plan.notes.sort();
+    plan.notes.dedup();
+    let held_up = records.iter().map(|(name, record)| (*name, waits_of(record))).collect();
+    look(&Picture {
+        held_up: &held_up,
+        gathered: &gathered,
+        plan: &plan,
+        policies: &policies,
+        control_plane: &control_plane,
+        sights: &sights,
+        now,
+    })
+}
+
+pub fn name_of(machine: &Machine) -> &str {
+    machine.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// What the machine's metadata tells on its Node and nobody has recorded yet. What is recorded was
+/// merged from better sources.
+fn announced(sight: &Sight<'_>, record: Option<&MachineMaintenance>) -> Vec<Sighting> {
+    let Some(instance) = Identity::of(sight.machine).instance_id else { return Vec::new() };
+    let reasons = record.and_then(|record| record.status.as_ref()).map(|status| &status.reasons);
+    let recorded: BTreeSet<&str> =
+        reasons.into_iter().flatten().map(|reason| reason.id.as_str()).collect();
+    let events = sight.node.map(|node| Sighting::on_node(node, &instance)).unwrap_or_default();
+    events.into_iter().filter(|event| !recorded.contains(event.id.as_str())).collect()
+}
+
+/// An event that is only supposed.
+pub fn supposed(id: String, instance: InstanceId, code: &str, not_before: Timestamp) -> Sighting {
+    Sighting {
+        source: machinist_core::maintenance::event::Source::Api,
+        id,
+        instance,
+        code: code.to_owned(),
+        description: "supposed, to try the plan".to_owned(),
+        state: EventState::Active,
+        not_before: Some(not_before),
+        not_after: None,
+        not_before_deadline: None,
+    }
+}
+
+/// What a maintenance that is under way waits for; nothing for others, whose waits the plan knows.
+fn waits_of(record: &MachineMaintenance) -> &[MaintenanceWait] {
+    let status = record.status.as_ref();
+    let is_under_way =
+        status.and_then(|status| status.phase).is_some_and(|phase| phase.is_under_way());
+    let plan = status.filter(|_| is_under_way).and_then(|status| status.plan.as_ref());
+    plan.map(|plan| plan.waits_on.as_slice()).unwrap_or_default()
+}
+
+/// Since when the provider's checks fail: as recorded, else as the Machine's condition says.
+fn impaired(machine: &Machine, record: Option<&MachineMaintenance>) -> Option<(Timestamp, String)> {
+    let reasons = record.and_then(|record| record.status.as_ref()).map(|status| &status.reasons);
+    let recorded = reasons.into_iter().flatten().find_map(|reason| {
+        let is_so = reason.kind == MaintenanceReasonKind::Drift
+            && reason.state == MaintenanceReasonState::Active;
+        let since = reason.id.strip_prefix(&format!("drift/{}/", Class::Impaired.as_str()))?;
+        let since = since.parse::<Timestamp>().ok().filter(|_| is_so)?;
+        let words = reason.description.as_deref().unwrap_or_default();
+        let checks = words.strip_prefix("the provider's checks fail: ").unwrap_or(words);
+        Some((since, checks.to_owned()))
+    });
+    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    let told = || {
+        let healthy = condition::find(conditions?, condition_type::INSTANCE_HEALTHY)?;
+        let is_so = healthy.status == ConditionStatus::False
+            && healthy.reason.as_deref() == Some(Class::Impaired.as_str());
+        let words = healthy.message.clone().unwrap_or_default();
+        is_so.then_some((healthy.last_transition_time.0, words))
+    };
+    recorded.or_else(told)
+}
+
+/// What of the hardware the Machine itself says.
+fn hardware(machine: &Machine) -> Hardware {
+    let labels = machine.metadata.labels.as_ref();
+    Hardware {
+        is_interruptible: labels.is_some_and(|all| all.contains_key(label::INTERRUPTIBLE)),
+        ..Hardware::default()
+    }
+}
+
+/// Says for which machines the provider's answer could change what is done.
+fn unknown_hardware(plan: &Plan, unrecorded: &BTreeSet<&str>) -> Option<Note> {
+    let depends = |entry: &&PlanEntry| {
+        let is_event = entry.codes.iter().any(|code| Code::of(code).is_some());
+        let is_open = !matches!(entry.standing, Standing::UnderWay { .. });
+        is_event && is_open && unrecorded.contains(entry.machine.as_str())
+    };
+    let machines: Vec<&str> =
+        plan.entries.iter().filter(depends).map(|entry| entry.machine.as_str()).collect();
+    let first = machines.first()?;
+    let others = match machines.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let message = format!(
+        "nothing is recorded of the disks of {first}{others}, nor whether a reboot can move it: the \
+         operator, which asks the provider, may choose another action"
+    );
+    Some(Note::normal("InstanceUnknown", format!("machine/{first}"), message))
+}
+
+fn etcd_pods(pods: &[Pod]) -> Vec<Pod> {
+    let is_etcd = |pod: &&Pod| {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        control_plane::is_etcd(namespace, pod.metadata.labels.as_ref())
+    };
+    pods.iter().filter(is_etcd).cloned().collect()
+}
+
+fn pods_by_node(pods: &[Pod]) -> BTreeMap<&str, Vec<&Pod>> {
+    let mut by_node: BTreeMap<&str, Vec<&Pod>> = BTreeMap::new();
+    for pod in pods {
+        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+            by_node.entry(node).or_default().push(pod);
+        }
+    }
+    by_node
+}

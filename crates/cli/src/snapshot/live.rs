@@ -1,0 +1,315 @@
+//! How are the objects of a living cluster read? By lists, in pages, and by nothing else.
+
+use k8s_openapi::api::{
+    core::v1::{Namespace, Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+};
+use machinist_api::{
+    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy,
+    managed_upgrade::{
+        AdminFreezeWindow, CustomerFreezeWindow, PreferredUpgradeStartTime, UpgradeConfig,
+    },
+    names::MAINTENANCE_NAMESPACE,
+};
+use machinist_core::maintenance::Note;
+use serde::de::DeserializeOwned;
+
+use super::{Extent, Snapshot, unreadable};
+use crate::kubeconfig::Connection;
+
+/// As many as kubectl asks for at a time.
+const PAGE: u32 = 500;
+
+/// Where objects of a kind are looked for.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Namespace(&'a str),
+    Cluster,
+}
+
+pub(super) async fn read(
+    connection: &Connection,
+    namespace: &str,
+    extent: Extent,
+) -> anyhow::Result<Snapshot> {
+    let home = Place::Namespace(namespace);
+    let reader = Lister { client: &connection.client, extent };
+    let machines = reader.list::<Machine>(home).await;
+    let machines = machines.map_err(|error| connection.explain("cannot list machines", error))?;
+    let (sets, health_checks, nodes, pods, budgets, policies) = tokio::join!(
+        reader.list::<MachineSet>(home),
+        reader.list_for_plan::<MachineHealthCheck>(home),
+        reader.list_for_plan::<Node>(Place::Cluster),
+        reader.list_for_plan::<Pod>(Place::Cluster),
+        reader.list_for_plan::<PodDisruptionBudget>(Place::Cluster),
+        reader.list::<MaintenancePolicy>(Place::Cluster),
+    );
+    let (own, originals, upgrades, admin, customer, preferred) = tokio::join!(
+        reader.list_for_plan::<MachineMaintenance>(home),
+        reader.list_for_plan::<MachineMaintenance>(Place::Namespace(MAINTENANCE_NAMESPACE)),
+        reader.list_for_plan::<UpgradeConfig>(Place::Cluster),
+        reader.list::<AdminFreezeWindow>(Place::Cluster),
+        reader.list::<CustomerFreezeWindow>(Place::Cluster),
+        reader.list::<PreferredUpgradeStartTime>(Place::Cluster),
+    );
+    let mut reading = Reading { connection, notes: Vec::new() };
+    let machines = reading.taken(machines);
+    let mut maintenances = reading.some(own, "maintenances that are under way or finished")?;
+    if namespace != MAINTENANCE_NAMESPACE {
+        maintenances.extend(reading.some(originals, "maintenances in the original's namespace")?);
+    }
+    let pods_unknown = pods.as_ref().err().map(ToString::to_string);
+    let mut snapshot = Snapshot {
+        pods_unknown,
+        namespace: namespace.to_owned(),
+        machines,
+        sets: reading.some(sets, "pools")?,
+        health_checks: reading.some(health_checks, "health checks")?,
+        nodes: reading.some(nodes, "which machines are ready")?,
+        pods: reading.some(pods, "pods that are in the way")?,
+        budgets: reading.some(budgets, "disruption budgets that never let a pod go")?,
+        maintenances,
+        policies: reading.some(policies, "windows, freezes and budgets of policies")?,
+        upgrades: reading.some(upgrades, "upgrades under way")?,
+        admin_freezes: reading.some(admin, "freezes of the cluster's provider")?,
+        customer_freezes: reading.some(customer, "freezes of the customer")?,
+        preferred_starts: reading.some(preferred, "preferred start times")?,
+        ..Snapshot::default()
+    };
+    let namespaces = Api::<Namespace>::all(connection.client.clone());
+    snapshot.home = match namespaces.get_opt(namespace).await {
+        Ok(home) => home,
+        Err(error) => {
+            reading.missing::<Namespace>(error, "a pause of the whole cluster")?;
+            None
+        }
+    };
+    snapshot.notes = reading.notes;
+    Ok(snapshot)
+}
+
+struct Lister<'a> {
+    client: &'a Client,
+    extent: Extent,
+}
+
+/// A list, and what of it is not what its kind says.
+struct Listed<K> {
+    objects: Vec<K>,
+    notes: Vec<Note>,
+}
+
+impl Lister<'_> {
+    /// Reads what only a plan depends on.
+    async fn list_for_plan<K>(&self, place: Place<'_>) -> Result<Listed<K>, kube::Error>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        match self.extent {
+            Extent::Whole => self.list(place).await,
+            Extent::Calendars => Ok(Listed { objects: Vec::new(), notes: Vec::new() }),
+        }
+    }
+
+    /// Reads untyped objects: one that does not parse must not hide the others.
+    async fn list<K>(&self, place: Place<'_>) -> Result<Listed<K>, kube::Error>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        let resource = ApiResource::erase::<K>(&());
+        let api: Api<DynamicObject> = match place {
+            Place::Namespace(namespace) => {
+                Api::namespaced_with(self.client.clone(), namespace, &resource)
+            }
+            Place::Cluster => Api::all_with(self.client.clone(), &resource),
+        };
+        let mut listed = Listed { objects: Vec::new(), notes: Vec::new() };
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let answer = api.list(&page).await?;
+            for object in answer.items {
+                let name = object.name_any();
+                match serde_json::to_value(object).and_then(serde_json::from_value) {
+                    Ok(object) => listed.objects.push(object),
+                    Err(error) => {
+                        listed.notes.push(unreadable(&K::kind(&()), &name, &error.to_string()));
+                    }
+                }
+            }
+            match answer.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(listed),
+            }
+        }
+    }
+}
+
+/// What was told on the way.
+struct Reading<'a> {
+    connection: &'a Connection,
+    notes: Vec<Note>,
+}
+
+impl Reading<'_> {
+    fn taken<K>(&mut self, listed: Listed<K>) -> Vec<K> {
+        self.notes.extend(listed.notes);
+        listed.objects
+    }
+
+    /// A list without which there is still an answer. `what` is what the answer then does not know.
+    fn some<K>(
+        &mut self,
+        listed: Result<Listed<K>, kube::Error>,
+        what: &str,
+    ) -> anyhow::Result<Vec<K>>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        match listed {
+            Ok(listed) => Ok(self.taken(listed)),
+            Err(error) => {
+                self.missing::<K>(error, what)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn missing<K: Resource<DynamicType = ()>>(
+        &mut self,
+        error: kube::Error,
+        what: &str,
+    ) -> anyhow::Result<()> {
+        let plural = K::plural(&());
+        match error {
+            // A definition that is not installed.
+            kube::Error::Api(status) if status.code == 404 => Ok(()),
+            kube::Error::Api(status) if status.code == 403 => {
+                let message =
+                    format!("this user may not read {plural}, so nothing is known of {what}");
+                self.notes.push(Note::warning("NotAllowed", plural.to_string(), message));
+                Ok(())
+            }
+            error => Err(self.connection.explain(&format!("cannot list {plural}"), error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::{Body, ClientBuilder};
+    use serde_json::{Value, json};
+    use tower::BoxError;
+
+    use super::*;
+    use crate::reader::OnlyReads;
+
+    type Log = Arc<Mutex<Vec<String>>>;
+
+    /// A cluster that answers as `answer` says, by path and query.
+    fn cluster(answer: fn(&str, &str) -> (u16, Value)) -> (Connection, Log) {
+        let log = Log::default();
+        let seen = log.clone();
+        let answering = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            seen.lock().unwrap().push(format!("{} {path}", request.method()));
+            let (code, body) = answer(&path, &query);
+            let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = StatusCode::from_u16(code).unwrap();
+            std::future::ready(Ok::<_, BoxError>(response))
+        });
+        let client = ClientBuilder::new(answering, "default").with_layer(&OnlyReads).build();
+        (Connection::to(client), log)
+    }
+
+    fn status(code: u16) -> (u16, Value) {
+        let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "message": "no", "reason": "no", "code": code });
+        (code, status)
+    }
+
+    fn list(items: Value, next: &str) -> (u16, Value) {
+        (
+            200,
+            json!({ "kind": "List", "apiVersion": "v1", "metadata": { "continue": next },
+            "items": items }),
+        )
+    }
+
+    fn machine(name: &str) -> Value {
+        json!({ "apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine",
+            "metadata": { "name": name, "namespace": "home" }, "spec": {} })
+    }
+
+    const MACHINES: &str = "/apis/machine.openshift.io/v1beta1/namespaces/home/machines";
+
+    #[tokio::test]
+    async fn pages_are_read_to_the_end_and_absent_definitions_are_no_failure() {
+        let (connection, log) = cluster(|path, query| match path {
+            MACHINES if query.contains("continue=more") => list(json!([machine("b")]), ""),
+            MACHINES => {
+                list(json!([machine("a"), { "metadata": { "name": "bad" }, "spec": 7 }]), "more")
+            }
+            "/api/v1/namespaces/home" => status(404),
+            path if path.starts_with("/api/v1") => list(json!([]), ""),
+            _ => status(404),
+        });
+        let snapshot = read(&connection, "home", Extent::Whole).await.unwrap();
+        assert_eq!(snapshot.machines.len(), 2);
+        assert_eq!(snapshot.notes.len(), 1, "{:?}", snapshot.notes);
+        assert!(snapshot.notes[0].message.starts_with("machine/bad cannot be read"));
+        let log = log.lock().unwrap();
+        assert!(log.iter().all(|request| request.starts_with("GET ")), "{log:?}");
+        for path in [
+            "/api/v1/nodes",
+            "/api/v1/pods",
+            "/api/v1/namespaces/home",
+            "/apis/policy/v1/poddisruptionbudgets",
+            "/apis/machinist.dev/v1alpha1/maintenancepolicies",
+            "/apis/machinemaintenance.managed.openshift.io/v1alpha1/namespaces/\
+             machine-maintenance-operator/machinemaintenances",
+            "/apis/upgrade.managed.openshift.io/v1alpha1/upgradeconfigs",
+        ] {
+            assert!(log.contains(&format!("GET {path}")), "{path}: {log:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_this_user_may_not_read_is_told() {
+        let (connection, _) = cluster(|path, _| match path {
+            MACHINES => list(json!([machine("a")]), ""),
+            _ => status(403),
+        });
+        let snapshot = read(&connection, "home", Extent::Whole).await.unwrap();
+        let told: Vec<&str> = snapshot.notes.iter().map(|note| note.message.as_str()).collect();
+        let pods = "this user may not read pods, so nothing is known of pods that are in the way";
+        assert!(told.contains(&pods), "{told:?}");
+        assert!(snapshot.pods_unknown.is_some(), "unknown is not empty");
+    }
+
+    #[tokio::test]
+    async fn a_cluster_without_machines_definitions_is_named() {
+        let (connection, _) = cluster(|_, _| status(404));
+        let error = read(&connection, "home", Extent::Whole).await.unwrap_err();
+        assert!(error.to_string().contains("knows no machine.openshift.io/v1beta1"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn calendars_need_neither_pods_nor_nodes() {
+        let (connection, log) = cluster(|_, _| list(json!([]), ""));
+        // An empty list is no Namespace, which is told as what it is.
+        read(&connection, "home", Extent::Calendars).await.ok();
+        let log = log.lock().unwrap();
+        assert!(
+            !log.iter().any(|one| one.ends_with("/pods") || one.ends_with("/nodes")),
+            "{log:?}"
+        );
+    }
+}
