@@ -145,10 +145,8 @@ pub fn with_plan<R>(
     plan.notes.extend(snapshot.notes.iter().cloned());
     plan.notes.sort();
     plan.notes.dedup();
-    let recorded: BTreeMap<&str, Vec<MaintenanceWait>> = records
-        .iter()
-        .map(|(name, record)| (*name, waits_of(record, plan.entry(name))))
-        .collect();
+    let recorded: BTreeMap<&str, Vec<MaintenanceWait>> =
+        records.iter().map(|(name, record)| (*name, waits_of(record, plan.entry(name)))).collect();
     let held_up = recorded.iter().map(|(name, waits)| (*name, waits.as_slice())).collect();
     look(&Picture {
         held_up: &held_up,

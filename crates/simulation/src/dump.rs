@@ -157,11 +157,14 @@ impl Dump {
             let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
             let is_of = |pod: &&Value| {
                 text(pod, "/metadata/namespace") == namespace
-                    && labels.iter().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+                    && labels
+                        .iter()
+                        .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
             };
             let pods: Vec<&Value> = self.of("", "Pod").filter(is_of).collect();
             let Some(first) = pods.first() else { continue };
-            let grace = first.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
+            let grace =
+                first.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
             let app = App {
                 name: format!("{namespace}-{name}"),
                 replicas: pods.len().min(REPLICAS_MAX),

@@ -49,8 +49,7 @@ async fn machine_source_time_and_number_are_chosen() {
     let snapshot = happened().await;
     let chosen = |choice: &Choice, limit: u32| {
         let report = report(&snapshot, choice, limit, now());
-        let reasons: Vec<String> =
-            report.happenings.iter().map(|one| one.reason.clone()).collect();
+        let reasons: Vec<String> = report.happenings.iter().map(|one| one.reason.clone()).collect();
         (reasons, report.left_out)
     };
     let machines = Some(BTreeSet::from(["worker-1".to_owned()]));
@@ -123,7 +122,7 @@ async fn a_node_that_joins_later_is_known_as_its_machines() {
         "status": { "nodeRef": { "kind": "Node", "name": "node-9" } },
     }))
     .unwrap();
-    assert_eq!(told.news(Change::Object(Box::new(machine))).count(), 0);
+    assert_eq!(told.news(Change::Machine(Box::new(machine))).count(), 0);
     let Change::Event(mut of_node) = event("n", 1) else { unreachable!() };
     of_node.involved_object.kind = Some("Node".to_owned());
     of_node.involved_object.name = Some("node-9".to_owned());

@@ -215,13 +215,13 @@ fn present(machine: &Machine, records: &BTreeMap<&str, &MachineMaintenance>) -> 
         let message = running.and_then(|one| one.message.as_deref()).unwrap_or_default();
         let (words, follows) = respond::halves(message).unwrap_or((message, ""));
         let next = Some(follows.to_owned()).filter(|follows| !follows.is_empty());
-        let waits_for_nobody = [Kind::Wait, Kind::Start, Kind::Replace].map(Kind::as_str);
+        let left_to_people = [Kind::Held, Kind::Report].map(Kind::as_str);
         present.push(Present {
             class,
             since: record.since,
             cause: cause(class, words),
             next: next.or_else(|| planned(class)),
-            needs_a_person: !waits_for_nobody.contains(&record.response.as_str())
+            needs_a_person: left_to_people.contains(&record.response.as_str())
                 && !is_deleting(machine),
             attempts: record.attempts,
             acted_at: record.acted_at,
@@ -288,10 +288,10 @@ fn settle(known: &mut Vec<Incident>, present: Vec<Present>, machine: &Machine) {
         }
     }
     for now in present {
-        let open = known.iter_mut().rev().find(|incident| !incident.is_over);
-        match open {
-            Some(open) if is_same(open.class, now.class) => open.is_now(now),
-            _ => {
+        let is_this = |one: &&mut Incident| !one.is_over && is_same(one.class, now.class);
+        match known.iter_mut().rev().find(is_this) {
+            Some(open) => open.is_now(now),
+            None => {
                 let mut incident = Incident::new(&Key::of(machine), now.class, now.since);
                 incident.is_now(now);
                 known.push(incident);
@@ -349,6 +349,9 @@ impl Incident {
         let what = format!("instance {instance} {}{cause}", self.words).replace("  ", " ");
         match self.next.as_deref().or(last) {
             Some(follows) => format!("{what}; {follows}"),
+            None if matches!(self.class, Class::Started | Class::Rebooted) => {
+                format!("{what}; nothing was done")
+            }
             None if self.is_over => format!("{what}; it is over"),
             None => what,
         }
@@ -385,8 +388,10 @@ impl Incident {
             event::UPDATE => self.class != Class::Impaired,
             event::INSTANCE_HEALTHY => self.class == Class::Impaired,
             event::DELETE => true,
-            event::STARTING_INSTANCE | event::FAILED_START | event::REPLACING => false,
-            event::DISRUPTION_HELD => false,
+            event::STARTING_INSTANCE
+            | event::FAILED_START
+            | event::REPLACING
+            | event::DISRUPTION_HELD => false,
             _ => return,
         };
         self.done(told);
@@ -396,7 +401,9 @@ impl Incident {
     }
 
     fn done(&mut self, told: &Told<'_>) {
-        let words = respond::halves(told.message).map_or(told.message, |(_, follows)| follows);
+        let says_both = [event::STARTING_INSTANCE, event::REPLACING, event::DISRUPTION_HELD];
+        let halves = respond::halves(told.message).filter(|_| says_both.contains(&told.reason));
+        let words = halves.map_or(told.message, |(_, follows)| follows);
         self.done.push(Deed {
             at: told.last,
             reason: told.reason.to_owned(),

@@ -82,6 +82,11 @@ fn found(machines: &[Machine], events: &[Event]) -> Vec<Incident> {
     incidents(&Evidence { machines: &machines, maintenances: &[], events: &events })
 }
 
+fn only(mut found: Vec<Incident>) -> Incident {
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.remove(0)
+}
+
 const STOPPED: &str = "instance i-a was stopped by a user (User initiated (10:00)); it is started \
                        again at 2026-11-02T10:05:00Z, unless somebody starts it before";
 
@@ -89,7 +94,7 @@ const STOPPED: &str = "instance i-a was stopped by a user (User initiated (10:00
 fn the_record_alone_tells_what_is_so() {
     let follows = "it is started again at 2026-11-02T10:05:00Z, unless somebody starts it before";
     let machines = [machine("a", |object| stopped(object, "Wait", follows)), machine("b", |_| {})];
-    let [incident] = found(&machines, &[]).try_into().unwrap();
+    let incident = only(found(&machines, &[]));
     assert_eq!((incident.machine.as_str(), incident.class), ("a", Class::StoppedByUser));
     assert_eq!(incident.cause.as_deref(), Some("User initiated (10:00)"));
     assert_eq!(incident.next.as_deref(), Some(follows));
@@ -105,9 +110,14 @@ fn record_and_event_of_one_stop_are_one_incident() {
     let machines = [machine("a", |object| stopped(object, "Start", "it is being started again"))];
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
-        event("a", "10:05:00", "StartingInstance", "instance i-a was stopped by a user; it is being started again"),
+        event(
+            "a",
+            "10:05:00",
+            "StartingInstance",
+            "instance i-a was stopped by a user; it is being started again",
+        ),
     ];
-    let [incident] = found(&machines, &events).try_into().unwrap();
+    let incident = only(found(&machines, &events));
     assert_eq!(incident.next.as_deref(), Some("it is being started again"));
     assert_eq!(incident.done.len(), 1);
     assert_eq!(incident.done[0].words, "it is being started again");
@@ -117,11 +127,16 @@ fn record_and_event_of_one_stop_are_one_incident() {
 fn a_stop_that_was_answered_is_over_and_says_what_was_done() {
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
-        event("a", "10:05:00", "StartingInstance", "instance i-a was stopped by a user; it is being started again"),
+        event(
+            "a",
+            "10:05:00",
+            "StartingInstance",
+            "instance i-a was stopped by a user; it is being started again",
+        ),
         event("a", "10:05:30", "FailedStart", "could not start: no capacity"),
         event("a", "10:06:30", "Update", "instance i-a runs again, as was decided"),
     ];
-    let [incident] = found(&[machine("a", |_| {})], &events).try_into().unwrap();
+    let incident = only(found(&[machine("a", |_| {})], &events));
     assert!(incident.is_over);
     assert_eq!(incident.over_at, Some(at("10:06:30")));
     assert_eq!(incident.next, None);
@@ -150,7 +165,7 @@ fn what_becomes_better_known_stays_one_incident() {
         event("a", "10:00:40", "StoppedByUser", STOPPED),
     ];
     let machines = [machine("a", |object| stopped(object, "Report", "by policy nothing is done"))];
-    let [incident] = found(&machines, &events).try_into().unwrap();
+    let incident = only(found(&machines, &events));
     assert_eq!(incident.class, Class::StoppedByUser);
     assert!(incident.needs_a_person);
 }
@@ -163,7 +178,7 @@ fn the_machine_that_is_gone_has_no_open_incident() {
         event("a", "10:00:00", "TerminatedByUser", message),
         event("a", "10:00:00", "Replacing", message),
     ];
-    let [incident] = found(&[machine("b", |_| {})], &events).try_into().unwrap();
+    let incident = only(found(&[machine("b", |_| {})], &events));
     assert!(incident.is_over);
     assert_eq!(incident.instance.as_deref(), Some("i-a"));
     assert_eq!(incident.done[0].words, "the machine is deleted, and pool workers makes another");
@@ -173,7 +188,7 @@ fn the_machine_that_is_gone_has_no_open_incident() {
 fn a_new_machine_of_the_same_name_has_no_part_in_it() {
     let events = [event("a", "10:00:00", "StoppedByUser", STOPPED)];
     let other = machine("a", |object| object["metadata"]["uid"] = json!("another"));
-    let [incident] = found(&[other], &events).try_into().unwrap();
+    let incident = only(found(&[other], &events));
     assert!(incident.is_over);
     assert_eq!(incident.machine_uid, "uid-a");
 }
@@ -200,7 +215,7 @@ fn an_impaired_instance_is_told_from_its_condition() {
         },
     }))
     .unwrap();
-    let [alone] = found(&machines, &[]).try_into().unwrap();
+    let alone = only(found(&machines, &[]));
     assert_eq!(alone.cause.as_deref(), Some("system since 2026-11-02T09:00:00Z"));
     assert!(alone.next.unwrap().starts_with("nothing is done"));
     let evidence =
@@ -210,7 +225,8 @@ fn an_impaired_instance_is_told_from_its_condition() {
 
 #[test]
 fn what_is_open_comes_first_and_then_the_newest() {
-    let machines = [machine("a", |object| stopped(object, "Wait", "it waits")), machine("b", |_| {})];
+    let machines =
+        [machine("a", |object| stopped(object, "Wait", "it waits")), machine("b", |_| {})];
     let reboot = "instance i-b was rebooted without us; nothing is done";
     let events =
         [event("b", "11:00:00", "Rebooted", reboot), event("b", "12:00:00", "Rebooted", reboot)];
@@ -266,8 +282,22 @@ fn cloud_cluster_and_we_are_in_one_order_and_nothing_is_told_twice() {
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
         event("a", "09:00:01", "MaintenanceStep", "the node is emptied"),
-        of_kind("MachineMaintenance", "mm-a", "09:00:02", "MaintenanceStep", "the node is emptied", "machinist"),
-        of_kind("Node", "node-a", "10:01:02", "NodeNotReady", "Node node-a status is now: NodeNotReady", "node-controller"),
+        of_kind(
+            "MachineMaintenance",
+            "mm-a",
+            "09:00:02",
+            "MaintenanceStep",
+            "the node is emptied",
+            "machinist",
+        ),
+        of_kind(
+            "Node",
+            "node-a",
+            "10:01:02",
+            "NodeNotReady",
+            "Node node-a status is now: NodeNotReady",
+            "node-controller",
+        ),
         of_kind("Pod", "web-1", "10:01:02", "Killing", "Stopping container web", "kubelet"),
     ];
     let events: Vec<&Event> = events.iter().collect();
@@ -303,11 +333,7 @@ fn what_only_the_objects_remember_is_told() {
         object["metadata"]["deletionTimestamp"] = json!("2026-11-02T12:00:00Z");
     });
     let node = node("a", "False");
-    let told = timeline(&Sources {
-        machines: &[&machine],
-        nodes: &[&node],
-        ..Sources::default()
-    });
+    let told = timeline(&Sources { machines: &[&machine], nodes: &[&node], ..Sources::default() });
     let words: Vec<&str> = told.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(
         words,
