@@ -49,8 +49,8 @@ struct Origin {
 pub enum DumpError {
     #[error("cannot read {path}: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is no dump of `machinist dump`: {source}")]
-    Invalid { path: String, source: Box<serde_saphyr::Error> },
+    #[error("{path} is no dump of `machinist dump`: {problem}")]
+    Invalid { path: String, problem: String },
     #[error("{path} holds no Machine")]
     Empty { path: String },
 }
@@ -75,10 +75,12 @@ impl Dump {
         let shown = path.display().to_string();
         let file = fs::read_to_string(path)
             .map_err(|source| DumpError::Unreadable { path: shown.clone(), source })?;
-        let dump: Self = serde_saphyr::from_str(&file).map_err(|source| DumpError::Invalid {
-            path: shown.clone(),
-            source: Box::new(source),
-        })?;
+        // A dump of thousands of machines is more than the reader of YAML takes.
+        let parsed: Result<Self, String> = match file.trim_start().starts_with('{') {
+            true => serde_json::from_str(&file).map_err(|error| error.to_string()),
+            false => serde_saphyr::from_str(&file).map_err(|error| error.to_string()),
+        };
+        let dump = parsed.map_err(|problem| DumpError::Invalid { path: shown.clone(), problem })?;
         match dump.of("machine.openshift.io", "Machine").next() {
             Some(_) => Ok(dump),
             None => Err(DumpError::Empty { path: shown }),
