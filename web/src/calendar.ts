@@ -31,8 +31,16 @@ export interface Band {
   title: string;
 }
 
+/** A bar of the calendar, or what has no time: it stands where it would have had to be done. */
+export interface Item {
+  entry: PlanEntry;
+  start: string;
+  end: string;
+  tone: Bar["tone"] | "unplaced" | "alone";
+}
+
 export interface PlacedBar {
-  bar: Bar;
+  item: Item;
   x: number;
   width: number;
   y: number;
@@ -70,7 +78,7 @@ export interface Layout {
 }
 
 export interface LayoutInput {
-  calendar: Pick<CalendarView, "lanes" | "bars" | "asOf">;
+  calendar: Pick<CalendarView, "lanes" | "bars" | "unplaced">;
   scale: Scale;
   now: number;
   labelOf: (entry: PlanEntry) => string;
@@ -79,11 +87,12 @@ export interface LayoutInput {
 
 export function layOut({ calendar, scale, now, labelOf, labelWidth }: LayoutInput): Layout {
   let y = HEAD;
-  const lanes = lanesOf(calendar).map((lane) => {
-    const bars = calendar.bars.filter(
-      (bar) => bar.entry.policy === lane.policy && touches(scale, bar.start, bar.end),
+  const items = itemsOf(calendar);
+  const lanes = lanesOf(calendar.lanes, items).map((lane) => {
+    const here = items.filter(
+      (item) => item.entry.policy === lane.policy && touches(scale, item.start, item.end),
     );
-    const { placed, rows, left } = pack(bars, scale, labelOf, labelWidth);
+    const { placed, rows, left } = pack(here, scale, labelOf, labelWidth);
     const top = y + LANE_HEAD;
     for (const one of placed) one.y += top;
     const height = LANE_HEAD + Math.max(1, rows) * ROW + LANE_FOOT;
@@ -105,10 +114,25 @@ export function layOut({ calendar, scale, now, labelOf, labelWidth }: LayoutInpu
   return { width: scale.width, height: y, days: days(scale), lanes, nowX };
 }
 
+function itemsOf({ bars, unplaced }: Pick<CalendarView, "bars" | "unplaced">): Item[] {
+  const items: Item[] = [...bars];
+  for (const entry of unplaced) {
+    if (entry.deadline === null) continue;
+    const start = entry.latestSafeStart ?? entry.deadline;
+    items.push({
+      entry,
+      start,
+      end: entry.deadline,
+      tone: entry.standing.is === "leftAlone" ? "alone" : "unplaced",
+    });
+  }
+  return items.sort((one, other) => Date.parse(one.start) - Date.parse(other.start));
+}
+
 /** Every lane, and one for bars whose policy has none. */
-function lanesOf(calendar: Pick<CalendarView, "lanes" | "bars">): Lane[] {
-  const lanes = [...calendar.lanes];
-  for (const { entry } of calendar.bars) {
+function lanesOf(known: Lane[], items: Item[]): Lane[] {
+  const lanes = [...known];
+  for (const { entry } of items) {
     if (lanes.some((lane) => lane.policy === entry.policy)) continue;
     lanes.push({
       policy: entry.policy,
@@ -142,10 +166,12 @@ function bands<T extends { start: string; end: string }>(
 
 const GAP = 6;
 const LABEL_GAP = 5;
+/** How wide the flag of a deadline is. */
+const FLAG = 8;
 
 /** First row with room, in the order of the bars: what begins first stands highest. */
 function pack(
-  bars: Bar[],
+  items: Item[],
   scale: Scale,
   labelOf: (entry: PlanEntry) => string,
   labelWidth: (label: string) => number,
@@ -153,14 +179,24 @@ function pack(
   const ends: number[] = [];
   const placed: PlacedBar[] = [];
   let left = 0;
-  for (const bar of bars) {
-    const label = labelOf(bar.entry);
+  // The way to its deadline is a bar's own, as long as there is room for everybody's.
+  const isRoomy = items.length <= MOST_ROWS;
+  for (const item of items) {
+    const { entry } = item;
+    const label = labelOf(entry);
     const wide = labelWidth(label) + LABEL_GAP;
-    const begin = toX(scale, Date.parse(bar.start));
-    const width = Math.max(LEAST_BAR, toX(scale, Date.parse(bar.end)) - begin);
-    const x = Math.max(0, Math.min(begin, scale.width - width));
-    const onTheRight = x + width + wide <= scale.width;
-    const [from, to] = onTheRight ? [x, x + width + wide] : [x - wide, x + width];
+    const begin = toX(scale, Date.parse(item.start));
+    const width = Math.max(LEAST_BAR, toX(scale, Date.parse(item.end)) - begin);
+    // What has no time stands in front of its deadline's flag, not upon it.
+    const hasTime = item.tone !== "unplaced" && item.tone !== "alone";
+    const wanted = hasTime ? begin : toX(scale, Date.parse(item.end)) - width - FLAG;
+    const x = Math.max(0, Math.min(wanted, scale.width - width));
+    const right = x + width + (hasTime ? 0 : FLAG);
+    const onTheRight = right + wide <= scale.width;
+    const [from, to] = onTheRight ? [x, right + wide] : [x - wide, right];
+    const deadline = entry.deadline === null ? undefined : Date.parse(entry.deadline);
+    const isShown = deadline !== undefined && deadline >= scale.from && deadline <= scale.to;
+    const deadlineX = isShown && isRoomy ? toX(scale, deadline) : undefined;
     let row = ends.findIndex((end) => end + GAP <= from);
     if (row < 0) {
       if (ends.length >= MOST_ROWS) {
@@ -169,18 +205,16 @@ function pack(
       }
       row = ends.push(0) - 1;
     }
-    ends[row] = to;
-    const deadline = bar.entry.deadline === null ? undefined : Date.parse(bar.entry.deadline);
-    const isShown = deadline !== undefined && deadline >= scale.from && deadline <= scale.to;
+    ends[row] = Math.max(to, deadlineX ?? 0);
     placed.push({
-      bar,
+      item,
       x,
       width,
       y: row * ROW,
       label,
-      labelX: onTheRight ? x + width + LABEL_GAP : x - LABEL_GAP,
+      labelX: onTheRight ? right + LABEL_GAP : x - LABEL_GAP,
       labelAnchor: onTheRight ? "start" : "end",
-      deadlineX: isShown ? toX(scale, deadline) : undefined,
+      deadlineX,
     });
   }
   return { placed, rows: ends.length, left };

@@ -32,11 +32,11 @@ export function hourAndMinute(time: string | number): string {
   return clock.format(new Date(time));
 }
 
-/** "in 2d 3h", "5m ago", "now". Two units at most: nobody plans by the second. */
+/** "in 2d 3h", "5m ago", "just now". Two units at most: nobody plans by the second. */
 export function distance(time: string | number, now: number): string {
   const difference = new Date(time).getTime() - now;
   const words = span(Math.abs(difference));
-  if (words === "0m") return "now";
+  if (words === "0m") return difference > 0 ? "in a moment" : "just now";
   return difference > 0 ? `in ${words}` : `${words} ago`;
 }
 

@@ -64,12 +64,12 @@ export function Calendar({ calendar, before, from, to, now }: Properties) {
               {placed.windows.map((band) => (
                 <rect
                   key={band.x}
-                  class="window"
+                  class={placed.lane.anyHour ? "window is-any" : "window"}
                   x={band.x}
                   y={placed.y}
                   width={band.width}
                   height={placed.height}
-                  data-tip={`Window ${band.title}`}
+                  data-tip={placed.lane.anyHour ? undefined : `Window ${band.title}`}
                 />
               ))}
               {placed.freezes.map((band) => (
@@ -106,7 +106,7 @@ export function Calendar({ calendar, before, from, to, now }: Properties) {
                   );
                 })}
               {placed.bars.map((bar) => (
-                <BarView key={bar.bar.entry.machine + bar.bar.start} placed={bar} now={now} />
+                <BarView key={bar.item.entry.machine + bar.item.start} placed={bar} now={now} />
               ))}
             </g>
           ))}
@@ -140,6 +140,9 @@ export function Calendar({ calendar, before, from, to, now }: Properties) {
         </span>
         <span class="key">
           <span class="swatch is-late" aria-hidden="true" /> <Term of="late">late</Term>
+        </span>
+        <span class="key">
+          <span class="swatch is-unplaced" aria-hidden="true" /> <Term of="blocked">no time found</Term>
         </span>
         <span class="key">
           <span class="swatch is-waiting" aria-hidden="true" /> <Term of="approval">to approve</Term>
@@ -187,12 +190,12 @@ function Days({ layout }: { layout: Layout }) {
 }
 
 function BarView({ placed, now }: { placed: PlacedBar; now: number }) {
-  const { bar, x, width, y } = placed;
-  const { entry, tone } = bar;
+  const { item, x, width, y } = placed;
+  const { entry, tone } = item;
   const top = y + (ROW - BAR) / 2;
   const middle = top + BAR / 2;
   const tip = sayPlain(entry.sentence, now);
-  const waits = entry.needsApproval ? " is-waiting" : "";
+  const waits = entry.needsApproval && tone === "planned" ? " is-waiting" : "";
   return (
     <a class={`bar is-${tone}${waits}`} href={machinePath(entry.machine)} aria-label={tip} data-tip={tip}>
       {placed.deadlineX !== undefined && placed.deadlineX > x + width && (
@@ -200,12 +203,12 @@ function BarView({ placed, now }: { placed: PlacedBar; now: number }) {
       )}
       <rect class="hit" x={Math.max(0, x - 6)} y={y} width={Math.max(24, width + 12)} height={ROW} />
       <rect class="body" x={x} y={top} width={width} height={BAR} rx="2" />
-      {tone === "late" && (
+      {(tone === "late" || tone === "unplaced") && (
         <text class="sign" x={x + width / 2} y={middle + 4} text-anchor="middle">
           !
         </text>
       )}
-      {entry.needsApproval && tone !== "late" && (
+      {entry.needsApproval && tone === "planned" && (
         <text class="sign" x={x + width / 2} y={middle + 4} text-anchor="middle">
           ?
         </text>

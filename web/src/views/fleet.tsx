@@ -86,37 +86,45 @@ function Counters(properties: { fleet: FleetView; filter: Filter; show: (filter:
   const { maintenance } = fleet;
   return (
     <div class="counters">
-      <fieldset class="tiles">
-        <legend class="unseen">Show only machines in these states</legend>
-        {fleet.states.map(({ word: state, title, explanation }) => (
-          <button
-            type="button"
-            key={state}
-            class={`tile is-${state}-text ${fleet.counts.byState[state] === 0 ? "is-none" : ""}`}
-            aria-pressed={filter.states.includes(state)}
-            data-tip={`${explanation}\nPress to see only these.`}
-            onClick={() => show({ ...filter, states: toggled<MachineState>(filter.states, state) })}
-          >
-            <span class="number">{fleet.counts.byState[state].toLocaleString("en")}</span>
-            <span class="of">
-              <Mark state={state} /> {title}
-            </span>
-          </button>
-        ))}
-      </fieldset>
-      <ul class="tiles links" aria-label="Maintenance and drift">
-        <Tile to="/plan" number={maintenance.underWay} word="under way" />
-        <Tile to="/plan" number={maintenance.due + maintenance.planned} word="planned" />
-        <Tile
-          to="/plan?only=needsApproval"
-          number={maintenance.needApproval}
-          word="to approve"
-          tone="noted"
-        />
-        <Tile to="/plan?only=late" number={maintenance.late} word="late" tone="bad" />
-        <Tile to="/plan?only=blocked" number={maintenance.blocked} word="blocked" tone="bad" />
-        <Tile to="/drift" number={fleet.drift} word="drift" tone="bad" />
-      </ul>
+      <div>
+        <h2>Machines by state</h2>
+        <fieldset class="tiles">
+          <legend class="unseen">Show only machines in these states</legend>
+          {fleet.states.map(({ word: state, title, explanation }) => (
+            <button
+              type="button"
+              key={state}
+              class={`tile is-${state}-text ${fleet.counts.byState[state] === 0 ? "is-none" : ""}`}
+              aria-pressed={filter.states.includes(state)}
+              data-tip={`${explanation}\nPress to see only these.`}
+              onClick={() => show({ ...filter, states: toggled<MachineState>(filter.states, state) })}
+            >
+              <span class="number">{fleet.counts.byState[state].toLocaleString("en")}</span>
+              <span class="of">
+                <Mark state={state} /> {title}
+              </span>
+            </button>
+          ))}
+        </fieldset>
+      </div>
+      <div>
+        <h2>
+          <Term of="maintenance">Maintenance</Term> and <Term of="drift" />
+        </h2>
+        <ul class="tiles">
+          <Tile to="/plan" number={maintenance.underWay} word="under way" />
+          <Tile to="/plan" number={maintenance.due + maintenance.planned} word="planned" />
+          <Tile
+            to="/plan?only=needsApproval"
+            number={maintenance.needApproval}
+            word="to approve"
+            tone="noted"
+          />
+          <Tile to="/plan?only=late" number={maintenance.late} word="late" tone="bad" />
+          <Tile to="/plan?only=blocked" number={maintenance.blocked} word="blocked" tone="bad" />
+          <Tile to="/drift" number={fleet.drift} word="drifted" tone="bad" />
+        </ul>
+      </div>
     </div>
   );
 }

@@ -3,13 +3,13 @@
 // A square is a link and nothing else, its sign is drawn by the style sheet, and a group is drawn anew only when
 // something in it changed: so thousands stay quick. One square of the map is in the tab order; arrows go on from it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { FleetMap, FleetView, PoolView, State } from "../api.ts";
+import type { FleetMap, FleetView, PoolView } from "../api.ts";
 import { type Filter, isFiltered, writeFilter } from "../filter.ts";
 import { applyChange, type Group, type MapModel, readMap, type Zone } from "../fleet_map.ts";
 import { useLive, useResource } from "../live.tsx";
 import { machinePath } from "../route.ts";
 import { titleOf } from "../states.ts";
-import { Failure, Loading, Mark, Said, Term } from "../ui.tsx";
+import { Failure, Loading, Said, Term } from "../ui.tsx";
 
 export function FleetMapView(properties: {
   filter: Filter;
@@ -43,7 +43,7 @@ export function FleetMapView(properties: {
   return (
     <>
       {error && <Failure error={error} what="the map" />}
-      <Legend total={model.total} isWhole={isWhole} states={fleet.states} />
+      <Shown total={model.total} isWhole={isWhole} />
       {model.total === 0 && <p class="box">No machine matches.</p>}
       <Roving>
         <div class={`map is-${size}`}>
@@ -56,18 +56,11 @@ export function FleetMapView(properties: {
   );
 }
 
-function Legend({ total, isWhole, states }: { total: number; isWhole: boolean; states: State[] }) {
+function Shown({ total, isWhole }: { total: number; isWhole: boolean }) {
   return (
-    <p class="legend">
-      <span id="shown">
-        {total.toLocaleString("en")} {total === 1 ? "machine" : "machines"}
-        {isWhole ? "" : total === 1 ? " matches" : " match"}
-      </span>
-      {states.map(({ word, title }) => (
-        <span key={word} class="key">
-          <Mark state={word} /> {title}
-        </span>
-      ))}
+    <p class="legend" id="shown">
+      {total.toLocaleString("en")} {total === 1 ? "machine" : "machines"}
+      {isWhole ? "" : total === 1 ? " matches" : " match"}
     </p>
   );
 }

@@ -66,38 +66,36 @@ export function PlanPage({ fleet, query }: { fleet: FleetView; query: string }) 
       {trial && <Trial trial={trial} onEnd={() => setTrial(undefined)} />}
       {plan.error && <Failure error={plan.error} what="the plan" />}
       {calendar.error && <Failure error={calendar.error} what="the calendar" />}
-      <div class="plan">
-        <section class="calendar" aria-labelledby="calendar">
-          <div class="section-head">
-            <h2 id="calendar">{trial ? "The calendar, if it were so" : "The coming days"}</h2>
-            <fieldset class="switch">
-              <legend class="unseen">How many days are shown</legend>
-              {RANGES.map((range) => (
-                <button
-                  type="button"
-                  key={range}
-                  aria-pressed={range === dayCount}
-                  onClick={() => setDayCount(range)}
-                >
-                  {range} days
-                </button>
-              ))}
-            </fieldset>
-          </div>
-          {shown ? (
-            <Calendar
-              calendar={shown}
-              before={trial && calendar.data ? calendar.data : undefined}
-              from={from}
-              to={to}
-              now={operatorNow()}
-            />
-          ) : (
-            !calendar.error && <Loading what="the calendar" />
-          )}
-        </section>
-        <Stuck entries={entries} isTrial={trial !== undefined} onDone={reload} />
-      </div>
+      <Stuck entries={entries} isTrial={trial !== undefined} onDone={reload} />
+      <section class="calendar" aria-labelledby="calendar">
+        <div class="section-head">
+          <h2 id="calendar">{trial ? "The calendar, if it were so" : "The coming days"}</h2>
+          <fieldset class="switch">
+            <legend class="unseen">How many days are shown</legend>
+            {RANGES.map((range) => (
+              <button
+                type="button"
+                key={range}
+                aria-pressed={range === dayCount}
+                onClick={() => setDayCount(range)}
+              >
+                {range} days
+              </button>
+            ))}
+          </fieldset>
+        </div>
+        {shown ? (
+          <Calendar
+            calendar={shown}
+            before={trial && calendar.data ? calendar.data : undefined}
+            from={from}
+            to={to}
+            now={operatorNow()}
+          />
+        ) : (
+          !calendar.error && <Loading what="the calendar" />
+        )}
+      </section>
       <Entries
         entries={entries}
         only={only}
@@ -148,8 +146,11 @@ function Summary({ fleet }: { fleet: FleetView }) {
   );
 }
 
+const FIRST_STUCK = 6;
+
 function Stuck(properties: { entries: PlanEntry[] | undefined; isTrial: boolean; onDone: () => void }) {
   const { entries, isTrial, onDone } = properties;
+  const [showsAll, setShowsAll] = useState(false);
   const stuck = entries?.filter(
     (entry) =>
       entry.isLate || entry.standing.is === "blocked" || entry.needsApproval || entry.heldUpBy.length > 0,
@@ -159,8 +160,8 @@ function Stuck(properties: { entries: PlanEntry[] | undefined; isTrial: boolean;
       <h2 id="stuck">What needs a person</h2>
       {!stuck && <Loading what="the plan" />}
       {stuck?.length === 0 && <p class="box is-good">Nothing is late, blocked or waiting for an approval.</p>}
-      <ul class="cards" id="stuck-entries">
-        {stuck?.slice(0, 20).map((entry) => (
+      <ul class="cards wide" id="stuck-entries">
+        {stuck?.slice(0, showsAll ? undefined : FIRST_STUCK).map((entry) => (
           <li
             key={entry.machine}
             class={`card ${entry.isLate || entry.standing.is === "blocked" ? "is-down-edge" : "is-attention-edge"}`}
@@ -180,7 +181,11 @@ function Stuck(properties: { entries: PlanEntry[] | undefined; isTrial: boolean;
           </li>
         ))}
       </ul>
-      {stuck && stuck.length > 20 && <p class="faint">And {stuck.length - 20} more, in the list below.</p>}
+      {stuck && stuck.length > FIRST_STUCK && !showsAll && (
+        <button type="button" onClick={() => setShowsAll(true)}>
+          And {stuck.length - FIRST_STUCK} more
+        </button>
+      )}
     </section>
   );
 }

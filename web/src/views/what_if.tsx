@@ -1,6 +1,6 @@
 // What would the plan be, if …? A form for other windows, freezes and events; the operator plans again and saves
 // nothing.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { MachineList, PolicyList, PolicyView, WhatIfAnswer } from "../api.ts";
 import { ApiError } from "../client.ts";
 import { operatorNow, useLive, useResource } from "../live.tsx";
@@ -409,8 +409,11 @@ const CHANGES = {
 
 /** What a trial changes. It says all the while that nothing is saved. */
 export function Trial({ trial, onEnd }: { trial: WhatIfAnswer; onEnd: () => void }) {
+  const home = useRef<HTMLElement>(null);
+  // What was asked for is brought into sight, each time.
+  useEffect(() => home.current?.scrollIntoView({ block: "start" }), [trial]);
   return (
-    <section class="box is-trial" aria-labelledby="trial">
+    <section class="box is-trial" aria-labelledby="trial" ref={home}>
       <div class="section-head">
         <h2 id="trial">A trial: nothing is saved</h2>
         <button type="button" onClick={onEnd}>

@@ -213,22 +213,44 @@ export function driftView(world) {
   return { version: world.version, asOf: at(0), entries, total: entries.length };
 }
 
+/** What each kind of drift is called, and what is done about it. */
+const DRIFTS = {
+  "was stopped by a user": {
+    class: "StoppedByUser",
+    minutes: 3,
+    response:
+      "it is started at 2026-11-02T10:02:00Z, because the policy says Start after a grace period of 5m",
+    attempts: 0,
+    failure: null,
+  },
+  "was terminated by a user": {
+    class: "TerminatedByUser",
+    minutes: 9,
+    response: "it is replaced: pool worker-c makes another machine",
+    attempts: 2,
+    failure: "the cloud has no capacity for m6i.xlarge in eu-west-1c",
+  },
+  "was rebooted, and nobody announced it": {
+    class: "Rebooted",
+    minutes: 61,
+    response: "nothing: it came back by itself",
+    attempts: 0,
+    failure: null,
+  },
+};
+
 function driftEntry(row) {
-  const failed = row.name.endsWith("b");
+  const { minutes, ...kind } = DRIFTS[row.drift];
   return {
     machine: row.name,
     pool: row.pool,
     zone: row.zone,
     instance: row.instance?.id ?? null,
-    class: "StoppedByUser",
     words: row.drift,
-    since: at(-3 * 60_000),
-    response:
-      "it is started at 2026-11-02T10:02:00Z, because the policy says Start after a grace period of 5m",
-    attempts: failed ? 2 : 0,
-    actedAt: failed ? at(-60_000) : null,
-    failure: failed ? "the cloud has no capacity for m6i.xlarge in its zone" : null,
-    sentence: `the instance ${row.drift} at 2026-11-02T09:57:00Z: it is started at 2026-11-02T10:02:00Z`,
+    since: at(-minutes * 60_000),
+    actedAt: kind.attempts > 0 ? at(-60_000) : null,
+    sentence: `the instance ${row.drift} at ${at(-minutes * 60_000)}: ${kind.response}`,
+    ...kind,
   };
 }
 

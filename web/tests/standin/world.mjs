@@ -122,6 +122,19 @@ export function addTroubles(rows) {
       since: at(-2 * HOUR),
     },
   });
+  const [terminated, rebooted] = of("worker-c");
+  Object.assign(terminated, {
+    state: "down",
+    drift: "was terminated by a user",
+    waiting: {
+      reason: "Replacing",
+      message: "the instance was terminated by a user; pool worker-c makes another",
+      since: at(-9 * 60_000),
+    },
+  });
+  terminated.instance = { ...terminated.instance, state: "terminated" };
+  terminated.node = { ...terminated.node, state: "NotReady" };
+  rebooted.drift = "was rebooted, and nobody announced it";
   quorum.maintenance = brief("leftAlone", "RebootMigrate", null, 11 * DAY, false, false);
   return {
     stopped,
@@ -129,7 +142,7 @@ export function addTroubles(rows) {
     draining,
     late,
     quorum,
-    planned: [of("worker-b")[4], of("worker-c")[1], of("batch-b")[2]],
+    planned: [of("worker-b")[4], of("worker-c")[3], of("batch-b")[2]],
   };
 }
 
