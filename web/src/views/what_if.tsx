@@ -255,7 +255,7 @@ function WindowRow(properties: {
           onInput={(event) => onChange({ ...window, timeZone: event.currentTarget.value })}
         />
       </label>
-      <button type="button" aria-label={`Leave window ${window.name} out`} onClick={onRemove}>
+      <button type="button" aria-label={`Leave out window ${window.name}`} onClick={onRemove}>
         Leave out
       </button>
     </div>
@@ -296,7 +296,7 @@ function FreezeRow(properties: {
           onInput={(event) => onChange({ ...freeze, to: event.currentTarget.value })}
         />
       </label>
-      <button type="button" aria-label={`Leave freeze ${freeze.name} out`} onClick={onRemove}>
+      <button type="button" aria-label={`Leave out freeze ${freeze.name}`} onClick={onRemove}>
         Leave out
       </button>
     </div>
@@ -341,7 +341,7 @@ function EventPart({ attempt, setAttempt }: Part) {
           </label>
           <button
             type="button"
-            aria-label={`Leave the event of ${event.machine || "no machine"} out`}
+            aria-label={`Leave out the event of ${event.machine || "no machine"}`}
             onClick={() => setAttempt({ ...attempt, events: attempt.events.toSpliced(index, 1) })}
           >
             Leave out
