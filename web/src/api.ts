@@ -55,7 +55,7 @@ export interface Me {
 
 export interface Counts {
   machines: number;
-  byState: Record<MachineState, number> /* all six keys */;
+  byState: Record<string, number> /* by MachineState, all six */;
 }
 export interface PoolView {
   name: string;
@@ -177,7 +177,6 @@ export interface MachineDetail {
       why: string | null /* in words what differs */;
     }[];
     nodeHidden: string | null; // "you may not get nodes" -> node column is null everywhere
-    instanceAsOf: string | null; // when the cloud was last looked at, if known
   };
   conditions: ConditionView[]; // of machine and node; not well ones first
   waits: Wait[]; // why it waits, all of it; first = row.waiting
@@ -209,11 +208,11 @@ export interface Action {
   why: string | null;
 }
 export interface ConditionView {
-  of: "Machine" | "Node" | "Maintenance";
+  of: string /* "Machine", "Node" or "Maintenance" */;
   type: string;
-  status: "True" | "False" | "Unknown";
+  status: string /* "True", "False" or "Unknown" */;
   isBad: boolean;
-  title: string /* in words: "The instance runs" */;
+  title: string /* in words, as it is: "The instance is stopped" */;
   reason: string | null;
   message: string | null;
   since: string | null;
@@ -221,7 +220,7 @@ export interface ConditionView {
 export interface PodView {
   namespace: string;
   name: string;
-  phase: string;
+  phase: string | null;
   owner: string | null /* "ReplicaSet web-1" */;
   drain: "evicted" | "blocked" | "stays" | "refuses";
   why: string | null /* "budget default/web allows no disruption now" */;
@@ -267,7 +266,7 @@ export interface Timeline {
 }
 export interface TimelineItem {
   time: string;
-  source: "cloud" | "cluster" | "machinist";
+  source: string /* "cloud", "cluster" or "machinist" */;
   severity: "Normal" | "Warning";
   reason: string;
   message: string;
@@ -375,10 +374,12 @@ export interface DriftEntry {
   class: string;
   words: string /* "was stopped by a user" */;
   since: string;
+  cause: string | null /* who or what did it, as far as is known */;
   response: string /* what is being done, a sentence */;
   attempts: number;
   actedAt: string | null;
   failure: string | null;
+  needsAPerson: boolean;
   sentence: string;
 }
 

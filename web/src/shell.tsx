@@ -91,7 +91,7 @@ export function Shell(properties: { client: Client; me: Me; firstFleet: FleetVie
   }, [fleet.headline]);
 
   useEffect(() => {
-    const down = fleet.counts.byState.down;
+    const down = fleet.counts.byState.down ?? 0;
     document.title = `${down > 0 ? `(${down} down) ` : ""}${titleOf(route)} · Machinist`;
   }, [route, fleet]);
 

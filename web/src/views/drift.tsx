@@ -23,9 +23,13 @@ export function DriftPage() {
           </p>
           <ul class="cards wide drift">
             {data.entries.map((entry) => (
-              <li key={entry.machine} class={`card ${entry.failure ? "is-down-edge" : "is-attention-edge"}`}>
+              <li
+                key={entry.machine}
+                class={`card ${entry.needsAPerson ? "is-down-edge" : "is-attention-edge"}`}
+              >
                 <div class="card-head">
                   <a href={machinePath(entry.machine)}>{entry.machine}</a>
+                  {entry.needsAPerson && <span class="chip is-bad">needs a person</span>}
                   <span class="faint">
                     {[entry.pool, entry.zone, entry.instance].filter(Boolean).join(" · ")}
                   </span>
@@ -38,6 +42,14 @@ export function DriftPage() {
                       <code class="reason">{entry.class}</code>
                     </dd>
                   </div>
+                  {entry.cause && (
+                    <div>
+                      <dt>Cause</dt>
+                      <dd>
+                        <Said text={entry.cause} />
+                      </dd>
+                    </div>
+                  )}
                   <div>
                     <dt>What is done</dt>
                     <dd>

@@ -94,12 +94,12 @@ function Counters(properties: { fleet: FleetView; filter: Filter; show: (filter:
             <button
               type="button"
               key={state}
-              class={`tile is-${state}-text ${fleet.counts.byState[state] === 0 ? "is-none" : ""}`}
+              class={`tile is-${state}-text ${fleet.counts.byState[state] ? "" : "is-none"}`}
               aria-pressed={filter.states.includes(state)}
               data-tip={`${explanation}\nPress to see only these.`}
               onClick={() => show({ ...filter, states: toggled<MachineState>(filter.states, state) })}
             >
-              <span class="number">{fleet.counts.byState[state].toLocaleString("en")}</span>
+              <span class="number">{(fleet.counts.byState[state] ?? 0).toLocaleString("en")}</span>
               <span class="of">
                 <Mark state={state} /> {title}
               </span>

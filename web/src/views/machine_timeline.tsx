@@ -1,10 +1,10 @@
 // What happened to this machine? What the cloud did, what the cluster said and what we did, in one line of time.
 import { useState } from "preact/hooks";
-import type { Timeline, TimelineItem } from "../api.ts";
+import type { Timeline } from "../api.ts";
 import type { ApiError } from "../client.ts";
 import { Failure, Loading, Moment, Said } from "../ui.tsx";
 
-const SOURCES: Record<TimelineItem["source"], string> = {
+const SOURCES: Record<string, string> = {
   cloud: "cloud",
   cluster: "cluster",
   machinist: "us",
@@ -34,7 +34,7 @@ export function TimelineSection({
               <span class="when">
                 <Moment at={item.time} />
               </span>
-              <span class="source">{SOURCES[item.source]}</span>
+              <span class="source">{SOURCES[item.source] ?? item.source}</span>
               <span class="what">
                 {item.severity === "Warning" && (
                   <span class="sign">

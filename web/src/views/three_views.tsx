@@ -1,6 +1,6 @@
 // Do the machine, its instance and its node agree? The same question in three columns; what differs is marked.
 import type { MachineDetail } from "../api.ts";
-import { Moment, Said, Term } from "../ui.tsx";
+import { Said, Term } from "../ui.tsx";
 
 export function ThreeViews({ views }: { views: MachineDetail["views"] }) {
   const different = views.rows.filter((row) => row.differs).length;
@@ -11,11 +11,6 @@ export function ThreeViews({ views }: { views: MachineDetail["views"] }) {
         <span class={different > 0 ? "chip is-bad" : "chip is-good"} id="differences">
           {different === 0 ? "all agree" : different === 1 ? "1 difference" : `${different} differences`}
         </span>
-        {views.instanceAsOf && (
-          <span class="faint">
-            the cloud was looked at <Moment at={views.instanceAsOf} relative />
-          </span>
-        )}
       </div>
       {views.nodeHidden && <p class="box is-noted">The node is not shown: {views.nodeHidden}.</p>}
       <table class="views">

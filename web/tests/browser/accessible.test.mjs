@@ -1,17 +1,14 @@
 // Can everybody use the page? axe-core on every view, light and dark, wide and narrow, in every rule that it has for
 // WCAG and good practice.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
+import { violations } from "../axe.mjs";
 import { launch, open } from "../chromium.mjs";
 import { startStandin, TOKENS } from "../standin/server.mjs";
 
-let axe;
 let browser;
 let standin;
 before(async () => {
-  axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   standin = await startStandin();
   browser = await launch();
 });
@@ -19,18 +16,6 @@ after(async () => {
   await browser.close();
   await standin.close();
 });
-
-async function violations(page) {
-  // The page's policy forbids foreign script; the test's own goes in by the debugger.
-  await page.evaluate(axe);
-  const { violations: found } = await page.evaluate(() =>
-    globalThis.axe.run(document, { resultTypes: ["violations"] }),
-  );
-  return found.map(
-    (one) =>
-      `${one.id}: ${one.help}\n${one.nodes.map((node) => `  ${node.html.slice(0, 160)}\n  ${node.failureSummary}`).join("\n")}`,
-  );
-}
 
 const VIEWS = [
   { name: "sign in", path: "/", ready: "#token", token: null },

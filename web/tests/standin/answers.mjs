@@ -217,6 +217,8 @@ export function driftView(world) {
 const DRIFTS = {
   "was stopped by a user": {
     class: "StoppedByUser",
+    cause: "the cloud says: User initiated",
+    needsAPerson: false,
     minutes: 3,
     response:
       "it is started at 2026-11-02T10:02:00Z, because the policy says Start after a grace period of 5m",
@@ -225,6 +227,8 @@ const DRIFTS = {
   },
   "was terminated by a user": {
     class: "TerminatedByUser",
+    cause: "the cloud says: User initiated shutdown",
+    needsAPerson: true,
     minutes: 9,
     response: "it is replaced: pool worker-c makes another machine",
     attempts: 2,
@@ -232,6 +236,8 @@ const DRIFTS = {
   },
   "was rebooted, and nobody announced it": {
     class: "Rebooted",
+    cause: "its boot id changed, and no maintenance was under way",
+    needsAPerson: false,
     minutes: 61,
     response: "nothing: it came back by itself",
     attempts: 0,
@@ -336,7 +342,6 @@ export function machineDetail(world, row) {
         ),
       ],
       nodeHidden: null,
-      instanceAsOf: at(-20_000),
     },
     conditions: [
       condition(
@@ -344,7 +349,7 @@ export function machineDetail(world, row) {
         "InstanceRunning",
         stopped ? "False" : "True",
         stopped,
-        "The instance runs",
+        stopped ? "The instance is stopped" : "The instance runs",
         stopped ? "StoppedByUser" : null,
         stopped ? "the instance was stopped by a user at 2026-11-02T09:57:00Z" : null,
       ),
@@ -353,7 +358,7 @@ export function machineDetail(world, row) {
         "Ready",
         stopped ? "Unknown" : "True",
         stopped,
-        "The node is ready",
+        stopped ? "Nothing is heard of the node" : "The node is ready",
         stopped ? "NodeStatusUnknown" : "KubeletReady",
         stopped ? "the kubelet stopped posting node status" : null,
       ),
