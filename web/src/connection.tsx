@@ -30,8 +30,10 @@ export function ConnectionBanner(properties: { connection: Connection; asOf: str
   if (connection.state === "lost") {
     return (
       <div class="banner is-bad" role="alert" id="banner">
-        <strong>The connection is gone since {hourAndMinute(connection.since)}:</strong> {connection.why}.
-        What you see is of <Moment at={asOf} />; it is not live. <Countdown to={connection.nextTry} />{" "}
+        <span>
+          <strong>The connection is gone since {hourAndMinute(connection.since)}:</strong> {connection.why}.
+          What you see is of <Moment at={asOf} />; it is not live. <Countdown to={connection.nextTry} />
+        </span>
         <button type="button" onClick={hurry}>
           Try now
         </button>
@@ -41,7 +43,9 @@ export function ConnectionBanner(properties: { connection: Connection; asOf: str
   if (connection.state === "refused") {
     return (
       <div class="banner is-bad" role="alert" id="banner">
-        <strong>The operator no longer lets you read.</strong> What you see is of <Moment at={asOf} />.
+        <span>
+          <strong>The operator no longer lets you read.</strong> What you see is of <Moment at={asOf} />.
+        </span>
       </div>
     );
   }

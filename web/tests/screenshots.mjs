@@ -1,10 +1,11 @@
 // What does each view look like? Writes docs/page/*.png, light and dark, from the stand-in's fixed fleet.
 //
 //   node tests/screenshots.mjs [FOLDER]
-import { mkdir } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launch, open } from "./chromium.mjs";
+import { shrink } from "./png.mjs";
 import { startStandin, TOKENS } from "./standin/server.mjs";
 
 const folder = process.argv[2] ?? fileURLToPath(new URL("../../docs/page", import.meta.url));
@@ -39,7 +40,7 @@ for (const scheme of ["light", "dark"]) {
     await page.locator(view.ready).first().waitFor();
     await view.prepare?.(page);
     if (token) await page.locator("#connection.is-live").waitFor();
-    await page.screenshot({ path: join(folder, `${view.name}-${scheme}.png`) });
+    await writeFile(join(folder, `${view.name}-${scheme}.png`), shrink(await page.screenshot()));
     await context.close();
   }
 }

@@ -17,11 +17,18 @@ interface Properties {
 
 /** About as wide as the style sheet draws a letter. */
 const LETTER = 6.3;
+/** The size of the page's letters for which the drawing is made. */
+const LETTERS_AT = 14;
 
 export function Calendar({ calendar, before, from, to, now }: Properties) {
   const home = useRef<HTMLDivElement>(null);
   const width = useWidth(home);
-  const scale = useMemo(() => ({ from, to, width: Math.max(width, 280) }), [from, to, width]);
+  // On a large screen the page's letters are larger; the drawing grows with them.
+  const zoom = useMemo(
+    () => Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / LETTERS_AT,
+    [width],
+  );
+  const scale = useMemo(() => ({ from, to, width: Math.max(width, 280) / zoom }), [from, to, width, zoom]);
   const layout = useMemo(
     () =>
       layOut({
@@ -42,8 +49,8 @@ export function Calendar({ calendar, before, from, to, now }: Properties) {
           class="calendar-drawing"
           role="group"
           aria-label={`Calendar with ${calendar.bars.length} maintenances; the list below says the same`}
-          width={layout.width}
-          height={layout.height}
+          width={layout.width * zoom}
+          height={layout.height * zoom}
           viewBox={`0 0 ${layout.width} ${layout.height}`}
         >
           <defs>

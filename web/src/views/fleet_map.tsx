@@ -48,7 +48,13 @@ export function FleetMapView(properties: {
       <Roving>
         <div class={`map is-${size}`}>
           {model.zones.map((zone) => (
-            <ZoneView key={String(zone.name)} zone={zone} pools={pools} onPool={onPool} />
+            <ZoneView
+              key={String(zone.name)}
+              zone={zone}
+              pools={pools}
+              isLong={size !== "large"}
+              onPool={onPool}
+            />
           ))}
         </div>
       </Roving>
@@ -68,16 +74,21 @@ function Shown({ total, isWhole }: { total: number; isWhole: boolean }) {
 function ZoneView(properties: {
   zone: Zone;
   pools: Map<string, PoolView>;
+  /** More than a screen holds: pools with trouble stand first, so that nobody has to scroll to them. */
+  isLong: boolean;
   onPool: (pool: string | null) => void;
 }) {
-  const { zone, pools, onPool } = properties;
+  const { zone, pools, isLong, onPool } = properties;
+  const groups = isLong
+    ? zone.groups.toSorted((one, other) => Number(hasTrouble(other)) - Number(hasTrouble(one)))
+    : zone.groups;
   return (
     <section class="zone" aria-label={zone.name === null ? "In no zone" : `Zone ${zone.name}`}>
       <h3>
         {zone.name === null ? "In no zone" : <Term of="zone">{zone.name}</Term>}{" "}
         <span class="faint">{zone.total}</span>
       </h3>
-      {zone.groups.map((group) => (
+      {groups.map((group) => (
         <GroupView
           key={group.key}
           group={group}
@@ -87,6 +98,10 @@ function ZoneView(properties: {
       ))}
     </section>
   );
+}
+
+function hasTrouble(group: Group): boolean {
+  return group.cells.some((cell) => cell.state === "down" || cell.state === "attention");
 }
 
 function GroupView(properties: {
