@@ -45,7 +45,7 @@ function nearest(left, up, corner) {
   return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-/** The 256 most frequent colours, and for every pixel the number of the nearest of them. */
+/** At most 256 colours, and for every pixel the number of the nearest of them. */
 function index(pixels, channels) {
   const counts = new Map();
   const colourAt = (at) => (pixels[at] << 16) | (pixels[at + 1] << 8) | pixels[at + 2];
@@ -54,9 +54,18 @@ function index(pixels, channels) {
     counts.set(colour, (counts.get(colour) ?? 0) + 1);
   }
   const often = [...counts].sort(([, one], [, other]) => other - one).map(([colour]) => colour);
-  const colours = often.slice(0, 256);
+  const colours = often.slice(0, 160);
+  // Then those that are least like any of them, so that a small green dot stays green.
+  const far = new Map(often.slice(160).map((colour) => [colour, distanceTo(colours, colour).distance]));
+  while (colours.length < 256 && far.size > 0) {
+    const [next] = [...far].reduce((one, other) => (other[1] > one[1] ? other : one));
+    colours.push(next);
+    far.delete(next);
+    for (const [colour, distance] of far)
+      far.set(colour, Math.min(distance, distanceTo([next], colour).distance));
+  }
   const numbers = new Map(colours.map((colour, number) => [colour, number]));
-  for (const colour of often.slice(256)) numbers.set(colour, nearestOf(colours, colour));
+  for (const colour of far.keys()) numbers.set(colour, distanceTo(colours, colour).number);
   const indexed = Buffer.alloc(pixels.length / channels);
   for (let pixel = 0; pixel < indexed.length; pixel += 1)
     indexed[pixel] = numbers.get(colourAt(pixel * channels));
@@ -65,7 +74,8 @@ function index(pixels, channels) {
 
 const partsOf = (colour) => [colour >> 16, (colour >> 8) & 255, colour & 255];
 
-function nearestOf(colours, wanted) {
+/** The nearest of some colours, and how far it is. */
+function distanceTo(colours, wanted) {
   const [red, green, blue] = partsOf(wanted);
   let best = { number: 0, distance: Number.POSITIVE_INFINITY };
   colours.forEach((colour, number) => {
@@ -73,7 +83,7 @@ function nearestOf(colours, wanted) {
     const distance = (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2;
     if (distance < best.distance) best = { number, distance };
   });
-  return best.number;
+  return best;
 }
 
 function encode(width, height, { numbers, palette }) {
