@@ -36,8 +36,8 @@ export function MachineActions({ detail, onDone }: { detail: MachineDetail; onDo
       {asked === "postpone" && (
         <PostponeDialog machine={row.name} entry={entry} onClose={close} onDone={onDone} />
       )}
-      {asked === "pause" && <PauseDialog {...place} onClose={close} onDone={onDone} />}
-      {asked === "resume" && <ResumeDialog {...place} onClose={close} onDone={onDone} />}
+      {asked === "pause" && <PauseDialog places={[place]} onClose={close} onDone={onDone} />}
+      {asked === "resume" && <ResumeDialog place={place} onClose={close} onDone={onDone} />}
     </div>
   );
 }
@@ -78,23 +78,61 @@ export function EntryActions({ entry, onDone }: { entry: PlanEntry; onDone: () =
   );
 }
 
-/** Pause and resume of the whole cluster. */
-export function ClusterPause({ pauses, onDone }: { pauses: PauseView[]; onDone: () => void }) {
+type Place = Pick<PauseView, "place" | "name">;
+
+const RIGHTS = {
+  cluster: "pauseCluster",
+  policy: "pausePolicy",
+  pool: "pausePool",
+  machine: "pauseMachine",
+} as const satisfies Record<PauseView["place"], keyof Me["may"]>;
+
+function nameOf({ place, name }: Place): string {
+  return name === null ? "all maintenance" : `${place} ${name}`;
+}
+
+/** Pauses all maintenance, or that of a policy or a pool. */
+export function PauseButton({ places, onDone }: { places: Place[]; onDone: () => void }) {
   const { me } = useLive();
-  const [asked, setAsked] = useState<Asked>();
-  const close = () => setAsked(undefined);
-  const isPaused = pauses.some((pause) => pause.place === "cluster");
-  const place = { place: "cluster", name: null } as const;
+  const [isAsked, setAsked] = useState(false);
+  const allowed = places.filter(({ place }) => me.may[RIGHTS[place]]);
   return (
     <>
       <ActionButton
-        label={isPaused ? "Resume all" : "Pause all"}
-        possible={me.may.pauseCluster}
-        why={mayNot(me, "pause the cluster")}
-        onUse={() => setAsked(isPaused ? "resume" : "pause")}
+        label="Pause …"
+        possible={allowed.length > 0}
+        why={mayNot(me, "pause maintenance")}
+        onUse={() => setAsked(true)}
       />
-      {asked === "pause" && <PauseDialog {...place} onClose={close} onDone={onDone} />}
-      {asked === "resume" && <ResumeDialog {...place} onClose={close} onDone={onDone} />}
+      {isAsked && <PauseDialog places={allowed} onClose={() => setAsked(false)} onDone={onDone} />}
+    </>
+  );
+}
+
+/** What is paused, why, and how it goes on. */
+export function Pauses({ pauses, onDone }: { pauses: PauseView[]; onDone: () => void }) {
+  const { me } = useLive();
+  const [asked, setAsked] = useState<Place | undefined>();
+  return (
+    <>
+      {pauses.map((pause) => (
+        <div class="box is-noted pause" key={`${pause.place}/${pause.name}`}>
+          <span>
+            <strong>
+              <Term of="pause">Paused</Term>: {nameOf(pause)}.
+            </strong>{" "}
+            <Said text={pause.why} />
+          </span>
+          <ActionButton
+            label="Resume"
+            about={nameOf(pause)}
+            possible={me.may[RIGHTS[pause.place]]}
+            why={mayNot(me, "resume it")}
+            onUse={() => setAsked(pause)}
+          />
+        </div>
+      ))}
+      {asked && <ResumeDialog place={asked} onClose={() => setAsked(undefined)} onDone={onDone} />}
     </>
   );
 }
@@ -221,23 +259,39 @@ function PostponeDialog(properties: DialogProperties & { machine: string; entry:
   );
 }
 
-interface PlaceProperties extends DialogProperties {
-  place: PauseView["place"];
-  name: string | null;
-}
-
-function PauseDialog(properties: PlaceProperties) {
-  const { place, name } = properties;
+function PauseDialog(properties: DialogProperties & { places: Place[] }) {
+  const { places } = properties;
   const wish = useWish(properties);
   const [reason, setReason] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const place = places[chosen];
   return (
     <Ask
-      title={name === null ? "Pause all maintenance" : `Pause ${place} ${name}`}
+      title={places.length === 1 && place ? `Pause ${nameOf(place)}` : "Pause maintenance"}
       yes="Pause"
       wish={wish}
-      onYes={() => wish.send("/api/v1/pause", { place, name, reason: reason.trim() })}
+      onYes={() => {
+        if (place)
+          void wish.send("/api/v1/pause", { place: place.place, name: place.name, reason: reason.trim() });
+      }}
       onClose={properties.onClose}
     >
+      {places.length > 1 && (
+        <label class="field">
+          What?
+          <select
+            id="pause-place"
+            value={chosen}
+            onChange={(event) => setChosen(Number(event.currentTarget.value))}
+          >
+            {places.map((one, number) => (
+              <option key={nameOf(one)} value={number}>
+                {nameOf(one)}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       <label class="field">
         Why? It is shown to everybody.
         <input
@@ -255,12 +309,12 @@ function PauseDialog(properties: PlaceProperties) {
   );
 }
 
-function ResumeDialog(properties: PlaceProperties) {
-  const { place, name } = properties;
+function ResumeDialog(properties: DialogProperties & { place: Place }) {
+  const { place, name } = properties.place;
   const wish = useWish(properties);
   return (
     <Ask
-      title={name === null ? "Resume maintenance" : `Resume ${place} ${name}`}
+      title={`Resume ${nameOf(properties.place)}?`}
       yes="Resume"
       wish={wish}
       onYes={() => wish.send("/api/v1/resume", { place, name })}

@@ -1,5 +1,6 @@
 // Is the fleet well? Counts, what needs a person, and every machine on a map or in a table.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { Pauses } from "../actions.tsx";
 import type { FleetView, MachineRow, MachineState } from "../api.ts";
 import { type Filter, isFiltered, NO_FILTER, NONE, readFilter, toggled, writeFilter } from "../filter.ts";
 import { useLive } from "../live.tsx";
@@ -63,15 +64,7 @@ export function FleetPage({ fleet, query }: { fleet: FleetView; query: string })
 function Banners({ fleet }: { fleet: FleetView }) {
   return (
     <>
-      {fleet.pauses.map((pause) => (
-        <p class="box is-noted" key={`${pause.place}/${pause.name}`}>
-          <strong>
-            <Term of="pause">Paused</Term>:{" "}
-            {pause.name === null ? "the whole cluster" : `${pause.place} ${pause.name}`}.
-          </strong>{" "}
-          <Said text={pause.why} />
-        </p>
-      ))}
+      <Pauses pauses={fleet.pauses} onDone={() => {}} />
       {fleet.notes.map((note) => (
         <p class={note.severity === "Warning" ? "box is-bad" : "box"} key={note.reason + note.about}>
           <strong>{note.about}:</strong> <Said text={note.message} />

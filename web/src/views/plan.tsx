@@ -1,6 +1,6 @@
 // What happens next, and what is stuck? The coming days as a calendar, what needs a person, and every entry.
 import { useState } from "preact/hooks";
-import { ClusterPause, EntryActions } from "../actions.tsx";
+import { EntryActions, PauseButton, Pauses } from "../actions.tsx";
 import type { CalendarView, FleetView, PlanEntry, PlanView, WhatIfAnswer } from "../api.ts";
 import { shownFrom, shownTo } from "../calendar.ts";
 import { operatorNow, useLive, useNow, useResource } from "../live.tsx";
@@ -29,6 +29,14 @@ export function PlanPage({ fleet, query }: { fleet: FleetView; query: string }) 
     plan.reload();
     calendar.reload();
   };
+  const lanes = calendar.data?.lanes ?? [];
+  const places = [
+    { place: "cluster" as const, name: null },
+    ...lanes
+      .filter((lane) => lane.policy !== null)
+      .map((lane) => ({ place: "policy" as const, name: lane.policy })),
+    ...fleet.pools.map((pool) => ({ place: "pool" as const, name: pool.name })),
+  ];
   const entries = trial?.after.entries ?? plan.data?.entries;
   const shown = trial?.calendar ?? calendar.data;
 
@@ -38,7 +46,7 @@ export function PlanPage({ fleet, query }: { fleet: FleetView; query: string }) 
         <h1>Plan</h1>
         <Summary fleet={fleet} />
         <div class="actions">
-          <ClusterPause pauses={fleet.pauses} onDone={reload} />
+          <PauseButton places={places} onDone={reload} />
           <button
             type="button"
             aria-expanded={isTrying}
@@ -49,14 +57,7 @@ export function PlanPage({ fleet, query }: { fleet: FleetView; query: string }) 
           </button>
         </div>
       </div>
-      {fleet.pauses.map((pause) => (
-        <p class="box is-noted" key={`${pause.place}/${pause.name}`}>
-          <strong>
-            Paused: {pause.name === null ? "the whole cluster" : `${pause.place} ${pause.name}`}.
-          </strong>{" "}
-          <Said text={pause.why} />
-        </p>
-      ))}
+      <Pauses pauses={fleet.pauses} onDone={reload} />
       {plan.data?.notes.map((note) => (
         <p class={note.severity === "Warning" ? "box is-bad" : "box"} key={note.reason + note.about}>
           <strong>{note.about}:</strong> <Said text={note.message} />

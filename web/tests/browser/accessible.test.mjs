@@ -39,7 +39,7 @@ const VIEWS = [
     name: "a dialog",
     path: "/plan",
     ready: ".bar",
-    prepare: (page) => page.getByRole("button", { name: "Pause all" }).click(),
+    prepare: (page) => page.getByRole("button", { name: "Pause …" }).click(),
   },
   { name: "drift", path: "/drift", ready: ".drift .card" },
   { name: "nowhere", path: "/nowhere", ready: "main h1" },

@@ -111,9 +111,9 @@ describe("live", () => {
       assert.match(await banner.innerText(), /The connection is gone since/);
       assert.equal(await page.locator("#connection").innerText(), "Not live");
       await page.locator("#spoken", { hasText: "is lost" }).waitFor({ state: "attached" });
+      await page.getByRole("button", { name: "Try now" }).click();
       standin.stopInstance(name);
       standin.comeBack();
-      await page.getByRole("button", { name: "Try now" }).click();
       await live(page);
       assert.match(await banner.innerText(), /The connection is back/);
       await page.getByRole("link", { name: `${name}: Down` }).waitFor();
@@ -173,15 +173,23 @@ describe("the plan", () => {
     }));
 
   test("pause asks why, and everybody sees it; resume takes it back", () =>
-    withPage({ path: "/plan" }, async ({ page }) => {
+    withPage({ path: "/plan" }, async ({ page, standin }) => {
       await live(page);
-      await page.getByRole("button", { name: "Pause all" }).click();
+      await page.getByRole("button", { name: "Pause …" }).click();
+      await page.locator("#pause-place").selectOption("pool worker-b");
       await page.getByLabel(/Why\?/).fill("a release is out");
       await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-      await page.getByText(/Paused: the whole cluster.*a release is out/).waitFor();
-      await page.getByRole("button", { name: "Resume all" }).click();
+      await page.getByText(/Paused: pool worker-b.*a release is out/).waitFor();
+      await page.getByRole("button", { name: "Resume: pool worker-b" }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
-      await page.getByRole("button", { name: "Pause all" }).waitFor();
+      await page.getByText("a release is out").waitFor({ state: "detached" });
+      assert.deepEqual(
+        standin.posts.map(({ path, body }) => [path, body.place, body.name]),
+        [
+          ["/api/v1/pause", "pool", "worker-b"],
+          ["/api/v1/resume", "pool", "worker-b"],
+        ],
+      );
     }));
 
   test("postpone sends the moment that was chosen", () =>
