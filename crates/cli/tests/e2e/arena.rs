@@ -41,9 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub const TAKEOVER: [(&str, &str); 2] =
     [("--identity", ""), ("--leader-elect-lease-duration", "6s")];
 
-/// The value of a flag that takes none.
-pub const SWITCH: &str = "(switch)";
-
 const LOG_LEVEL: &str =
     "debug,hyper=info,h2=info,tower=info,rustls=info,kube_client=warn,kube_runtime=error";
 
@@ -168,10 +165,7 @@ impl Arena {
             all.insert((*flag).to_owned(), (*value).to_owned());
         }
         all.retain(|_, value| !value.is_empty());
-        let arguments = all.into_iter().map(|(flag, value)| match value.as_str() {
-            SWITCH => flag,
-            _ => format!("{flag}={value}"),
-        });
+        let arguments = all.into_iter().map(|(flag, value)| format!("{flag}={value}"));
         let mut config = OperatorConfig::find(arguments.map(Into::into).collect()).unwrap();
         let environment = shipped.environment.into_iter();
         config.environment = environment.map(|(name, value)| (name, value.into())).collect();

@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use crate::{
-    arena::{Arena, SWITCH, run},
+    arena::{Arena, run},
     maintenance::{MUCH_LATER, from_now, open_window},
     seen::{Subject, free_port},
 };
@@ -41,8 +41,8 @@ fn a_person_sees_a_stop_live_tries_a_change_and_approves_a_retirement_on_the_pag
         let address = format!("127.0.0.1:{port}");
         let flags = [
             ("--page-address", address.as_str()),
-            ("--page-plain-http", SWITCH),
-            ("--page-writes", SWITCH),
+            ("--page-plain-http", "true"),
+            ("--page-writes", "true"),
         ];
         let operator = arena.start_operator_with(&flags).await;
         let policy = json!({
