@@ -109,12 +109,3 @@ export function Dialog(properties: { title: string; onClose: () => void; childre
     </dialog>
   );
 }
-
-export function Count({ of, word }: { of: number; word: string }) {
-  return (
-    <>
-      <b>{of.toLocaleString("en")}</b> {word}
-      {of === 1 ? "" : "s"}
-    </>
-  );
-}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { EntryActions, PauseButton, Pauses } from "../actions.tsx";
 import type { CalendarView, FleetView, PlanEntry, PlanView, WhatIfAnswer } from "../api.ts";
 import { shownFrom, shownTo } from "../calendar.ts";
+import type { Word } from "../glossary.ts";
 import { operatorNow, useLive, useNow, useResource } from "../live.tsx";
 import { machinePath } from "../route.ts";
 import { Failure, Loading, Moment, Said, Term } from "../ui.tsx";
@@ -191,17 +192,18 @@ function Stuck(properties: { entries: PlanEntry[] | undefined; isTrial: boolean;
   );
 }
 
-const STANDINGS: Record<PlanEntry["standing"]["is"], string> = {
-  underWay: "under way",
-  due: "due",
-  planned: "planned",
-  movesEvent: "moves the event",
-  blocked: "blocked",
-  leftAlone: "left alone",
+const STANDINGS: Record<PlanEntry["standing"]["is"], { title: string; word?: Word }> = {
+  underWay: { title: "under way", word: "underWay" },
+  due: { title: "due", word: "due" },
+  planned: { title: "planned" },
+  movesEvent: { title: "moves the event", word: "event" },
+  blocked: { title: "blocked", word: "blocked" },
+  leftAlone: { title: "left alone", word: "leftAlone" },
 };
 
 function Standing({ entry }: { entry: PlanEntry }) {
   const { standing } = entry;
+  const { title, word } = STANDINGS[standing.is];
   return (
     <span class="standing">
       {entry.isLate && (
@@ -212,7 +214,8 @@ function Standing({ entry }: { entry: PlanEntry }) {
       <span
         class={`chip ${standing.is === "blocked" ? "is-bad" : standing.is === "underWay" ? "is-maintenance-chip" : ""}`}
       >
-        {standing.is === "underWay" ? `${STANDINGS.underWay}: ${standing.phase}` : STANDINGS[standing.is]}
+        {word ? <Term of={word}>{title}</Term> : title}
+        {standing.is === "underWay" && `: ${standing.phase}`}
       </span>
       {entry.needsApproval && (
         <span class="chip is-noted">
