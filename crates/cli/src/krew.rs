@@ -9,8 +9,11 @@ const PLATFORMS: [(&str, &str); 4] =
 
 /// The manifest of a release whose archives hold nothing but their name.
 fn manifest(version: &str, platforms: &[(&str, &str)]) -> Result<Value, String> {
-    let folder = std::env::temp_dir()
-        .join(format!("machinist-krew-{}-{}", std::process::id(), platforms.len()));
+    let folder = std::env::temp_dir().join(format!(
+        "machinist-krew-{}-{}",
+        std::process::id(),
+        platforms.len()
+    ));
     fs::create_dir_all(&folder).unwrap();
     for (os, arch) in platforms {
         let name = format!("machinist-{version}-{os}-{arch}.tar.gz");

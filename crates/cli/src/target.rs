@@ -57,7 +57,8 @@ impl Target {
         match self.kind {
             Kind::Machine => Ok([self.name.clone()].into()),
             Kind::Node => {
-                let link = |machine: &Machine| machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
+                let link =
+                    |machine: &Machine| machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
                 let found = named(&|machine| link(machine).as_deref() == name);
                 if found.is_empty() {
                     let what = format!(
@@ -69,8 +70,7 @@ impl Target {
                 Ok(found)
             }
             Kind::Pool => {
-                let is_there =
-                    snapshot.sets.iter().any(|set| set.metadata.name.as_deref() == name);
+                let is_there = snapshot.sets.iter().any(|set| set.metadata.name.as_deref() == name);
                 if !is_there {
                     let what = format!(
                         "there is no machineset {} in namespace {}",

@@ -116,7 +116,10 @@ fn of_kind<K: Resource<DynamicType = ()>>(
 enum Paper {
     Terminal,
     /// A file or another program: each answer that is another one, below the one before.
-    Roll { last: String, is_text: bool },
+    Roll {
+        last: String,
+        is_text: bool,
+    },
 }
 
 impl Paper {

@@ -78,8 +78,10 @@ fn section(name: &str, command: &Command) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     text.push_str(&format!("\n```\n{usage}\n```\n"));
-    let below: Vec<&Command> =
-        command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help").collect();
+    let below: Vec<&Command> = command
+        .get_subcommands()
+        .filter(|one| !one.is_hide_set() && one.get_name() != "help")
+        .collect();
     if !below.is_empty() {
         text.push_str("\n| command | what it does |\n|---|---|\n");
         for one in below {
@@ -132,8 +134,11 @@ fn row(argument: &Arg) -> String {
     if !values.is_empty() {
         help.push_str(&format!(" One of {}.", values.join(", ")));
     }
-    let defaults: Vec<String> =
-        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let defaults: Vec<String> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
     let default = if defaults.is_empty() || !takes {
         String::new()
     } else {

@@ -5,7 +5,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing::{berlin, golden, happened, longest_line, now};
 
-fn shown(snapshot: &Snapshot, what: &[&str], open: bool, output: Output, width: Option<usize>) -> String {
+fn shown(
+    snapshot: &Snapshot,
+    what: &[&str],
+    open: bool,
+    output: Output,
+    width: Option<usize>,
+) -> String {
     let zone = berlin();
     let layout = Layout { zone: &zone, width, is_wide: output == Output::Wide };
     let words: Vec<String> = what.iter().map(|word| (*word).to_owned()).collect();

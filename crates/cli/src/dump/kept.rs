@@ -69,7 +69,9 @@ fn metadata(metadata: Option<&mut Value>) {
         annotations.retain(|key, _| {
             let owner = key.split_once('/').map_or("", |(owner, _)| owner);
             let is_of = |known: &&str| {
-                owner.strip_suffix(**known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+                owner
+                    .strip_suffix(**known)
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             };
             ANNOTATIONS.iter().any(|known| is_of(&known))
         });
@@ -85,7 +87,13 @@ fn pod(pod: &Value) -> Value {
     };
     let mut spec = part(
         "/spec",
-        &["nodeName", "priority", "priorityClassName", "terminationGracePeriodSeconds", "tolerations"],
+        &[
+            "nodeName",
+            "priority",
+            "priorityClassName",
+            "terminationGracePeriodSeconds",
+            "tolerations",
+        ],
     );
     let names = |list: &str| -> Value {
         let all = pod.pointer(list).and_then(Value::as_array);

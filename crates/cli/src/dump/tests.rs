@@ -66,8 +66,11 @@ fn answer(path: &str) -> (u16, Value) {
         Some("nodes") => json!([node]),
         Some("events") => events,
         Some("home") => {
-            return (200, json!({ "apiVersion": "v1", "kind": "Namespace",
-                "metadata": { "name": "home" } }));
+            return (
+                200,
+                json!({ "apiVersion": "v1", "kind": "Namespace",
+                "metadata": { "name": "home" } }),
+            );
         }
         Some("poddisruptionbudgets") => return (403, failure(403)),
         Some("upgradeconfigs") => return (404, failure(404)),
@@ -115,7 +118,8 @@ async fn other_commands_read_it_and_what_was_refused_is_noted() {
     }
     let file = std::env::temp_dir().join(format!("machinist-dump-{}.yaml", std::process::id()));
     write(&file, &text(&dump, DumpOutput::Yaml).unwrap()).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o077, 0, "for its owner only");
     let snapshot = from_files(std::slice::from_ref(&file)).await;
     std::fs::remove_file(&file).unwrap();

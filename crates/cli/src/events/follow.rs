@@ -121,10 +121,7 @@ fn changes(connection: &Connection, namespace: &str) -> Changes {
     changes
 }
 
-fn events(
-    api: Api<Event>,
-    config: Config,
-) -> BoxStream<'static, Result<Change, watcher::Error>> {
+fn events(api: Api<Event>, config: Config) -> BoxStream<'static, Result<Change, watcher::Error>> {
     // What is listed again after a loss comes as well: what came meanwhile is in it.
     let events = watcher(api, config).default_backoff().filter_map(|event| async {
         match event {

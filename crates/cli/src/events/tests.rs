@@ -49,8 +49,7 @@ async fn machine_source_time_and_number_are_chosen() {
     let snapshot = happened().await;
     let chosen = |choice: &Choice, limit: u32| {
         let report = report(&snapshot, choice, limit, now());
-        let reasons: Vec<String> =
-            report.happenings.iter().map(|one| one.reason.clone()).collect();
+        let reasons: Vec<String> = report.happenings.iter().map(|one| one.reason.clone()).collect();
         (reasons, report.left_out)
     };
     let machines = Some(BTreeSet::from(["worker-1".to_owned()]));

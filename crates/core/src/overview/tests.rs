@@ -105,7 +105,12 @@ fn record_and_event_of_one_stop_are_one_incident() {
     let machines = [machine("a", |object| stopped(object, "Start", "it is being started again"))];
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
-        event("a", "10:05:00", "StartingInstance", "instance i-a was stopped by a user; it is being started again"),
+        event(
+            "a",
+            "10:05:00",
+            "StartingInstance",
+            "instance i-a was stopped by a user; it is being started again",
+        ),
     ];
     let [incident] = found(&machines, &events).try_into().unwrap();
     assert_eq!(incident.next.as_deref(), Some("it is being started again"));
@@ -117,7 +122,12 @@ fn record_and_event_of_one_stop_are_one_incident() {
 fn a_stop_that_was_answered_is_over_and_says_what_was_done() {
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
-        event("a", "10:05:00", "StartingInstance", "instance i-a was stopped by a user; it is being started again"),
+        event(
+            "a",
+            "10:05:00",
+            "StartingInstance",
+            "instance i-a was stopped by a user; it is being started again",
+        ),
         event("a", "10:05:30", "FailedStart", "could not start: no capacity"),
         event("a", "10:06:30", "Update", "instance i-a runs again, as was decided"),
     ];
@@ -210,7 +220,8 @@ fn an_impaired_instance_is_told_from_its_condition() {
 
 #[test]
 fn what_is_open_comes_first_and_then_the_newest() {
-    let machines = [machine("a", |object| stopped(object, "Wait", "it waits")), machine("b", |_| {})];
+    let machines =
+        [machine("a", |object| stopped(object, "Wait", "it waits")), machine("b", |_| {})];
     let reboot = "instance i-b was rebooted without us; nothing is done";
     let events =
         [event("b", "11:00:00", "Rebooted", reboot), event("b", "12:00:00", "Rebooted", reboot)];
@@ -266,8 +277,22 @@ fn cloud_cluster_and_we_are_in_one_order_and_nothing_is_told_twice() {
     let events = [
         event("a", "10:00:01", "StoppedByUser", STOPPED),
         event("a", "09:00:01", "MaintenanceStep", "the node is emptied"),
-        of_kind("MachineMaintenance", "mm-a", "09:00:02", "MaintenanceStep", "the node is emptied", "machinist"),
-        of_kind("Node", "node-a", "10:01:02", "NodeNotReady", "Node node-a status is now: NodeNotReady", "node-controller"),
+        of_kind(
+            "MachineMaintenance",
+            "mm-a",
+            "09:00:02",
+            "MaintenanceStep",
+            "the node is emptied",
+            "machinist",
+        ),
+        of_kind(
+            "Node",
+            "node-a",
+            "10:01:02",
+            "NodeNotReady",
+            "Node node-a status is now: NodeNotReady",
+            "node-controller",
+        ),
         of_kind("Pod", "web-1", "10:01:02", "Killing", "Stopping container web", "kubelet"),
     ];
     let events: Vec<&Event> = events.iter().collect();
@@ -303,11 +328,7 @@ fn what_only_the_objects_remember_is_told() {
         object["metadata"]["deletionTimestamp"] = json!("2026-11-02T12:00:00Z");
     });
     let node = node("a", "False");
-    let told = timeline(&Sources {
-        machines: &[&machine],
-        nodes: &[&node],
-        ..Sources::default()
-    });
+    let told = timeline(&Sources { machines: &[&machine], nodes: &[&node], ..Sources::default() });
     let words: Vec<&str> = told.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(
         words,

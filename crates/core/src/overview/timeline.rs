@@ -125,9 +125,10 @@ fn order(one: &Happening) -> (Timestamp, Source, &str, &str, &str) {
 fn once(sorted: Vec<Happening>) -> Vec<Happening> {
     let mut kept: Vec<Happening> = Vec::with_capacity(sorted.len());
     for one in sorted {
-        let recent = kept.iter().rev().take_while(|known| {
-            one.time.duration_since(known.time) <= SAME_MOMENT
-        });
+        let recent = kept
+            .iter()
+            .rev()
+            .take_while(|known| one.time.duration_since(known.time) <= SAME_MOMENT);
         let is_known = recent.into_iter().any(|known| {
             known.machine.is_some()
                 && known.machine == one.machine
