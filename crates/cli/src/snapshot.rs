@@ -6,7 +6,7 @@
 //! read is told, because the answer depends on it.
 
 mod files;
-mod live;
+pub mod live;
 mod policies;
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use k8s_openapi::{
     api::{
-        core::v1::{Namespace, Node, Pod},
+        core::v1::{Event, Namespace, Node, Pod},
         policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -26,14 +26,15 @@ use machinist_api::{
     managed_upgrade::{
         AdminFreezeWindow, CustomerFreezeWindow, PreferredUpgradeStartTime, UpgradeConfig,
     },
-    names::{MAINTENANCE_NAMESPACE, annotation},
+    names::MAINTENANCE_NAMESPACE,
 };
-use machinist_core::maintenance::Note;
+use machinist_core::{maintenance::Note, overview::objects::Objects};
 
 use crate::{
     args::FleetArgs,
     failure::Hinted,
     kubeconfig::{Access, connect},
+    progress,
 };
 
 /// The objects of a cluster at one instant.
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub preferred_starts: Vec<PreferredUpgradeStartTime>,
     /// The Machines' namespace itself, which may carry a pause.
     pub home: Option<Namespace>,
+    /// What was told of the fleet, as far as the API server still knows it.
+    pub events: Vec<Event>,
     /// What could not be read.
     pub notes: Vec<Note>,
     /// Namespaces of Machines that are not looked at, where that is known.
@@ -71,13 +74,16 @@ pub enum Extent {
     Whole,
     /// What windows and freezes depend on, and which machines they hold for.
     Calendars,
+    /// The machines with what happened to them.
+    Happenings,
 }
 
 /// Reads what the arguments name, and nothing else is done to it.
 pub async fn read(args: &FleetArgs, extent: Extent) -> anyhow::Result<Snapshot> {
     let mut snapshot = if args.filename.is_empty() {
         let connection = connect(&args.cluster, Access::Read).await?;
-        live::read(&connection, &args.namespace, extent).await?
+        progress::shown("reading the cluster", live::read(&connection, &args.namespace, extent))
+            .await?
     } else {
         files::read(&args.filename, &args.namespace)?
     };
@@ -114,10 +120,27 @@ impl Snapshot {
         Err(Hinted::new(what, hint).into())
     }
 
-    /// Why maintenance is paused in the whole cluster.
-    pub fn pause(&self) -> Option<&str> {
-        let annotations = self.home.as_ref()?.metadata.annotations.as_ref()?;
-        annotations.get(annotation::MAINTENANCE_PAUSED).map(String::as_str)
+    /// The objects as core looks at them.
+    pub fn objects(&self) -> Objects<'_> {
+        Objects {
+            namespace: &self.namespace,
+            machines: self.machines.iter().collect(),
+            sets: self.sets.iter().collect(),
+            health_checks: self.health_checks.iter().collect(),
+            nodes: self.nodes.iter().collect(),
+            pods: self.pods.iter().collect(),
+            pods_unknown: self.pods_unknown.as_deref(),
+            tell_of_etcd: true,
+            budgets: self.budgets.iter().collect(),
+            maintenances: self.maintenances.iter().collect(),
+            policies: self.policies.iter().collect(),
+            upgrades: self.upgrades.iter().collect(),
+            admin_freezes: self.admin_freezes.iter().collect(),
+            customer_freezes: self.customer_freezes.iter().collect(),
+            preferred_starts: self.preferred_starts.iter().collect(),
+            home: self.home.as_ref(),
+            notes: &self.notes,
+        }
     }
 
     /// Order by name: neither the API server's nor that of files means anything.
@@ -130,6 +153,7 @@ impl Snapshot {
         by_name(&mut self.budgets);
         by_name(&mut self.maintenances);
         by_name(&mut self.policies);
+        by_name(&mut self.events);
         self.notes.sort();
         self.notes.dedup();
     }

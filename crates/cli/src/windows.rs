@@ -1,9 +1,8 @@
 //! When may work begin next, and when may it not?
 //!
-//! `list` asks core's calendars, `table` and `ical` show the answer. All of these are pure.
+//! Core asks the calendars, `table` and `ical` show the answer. All of these are pure.
 
 mod ical;
-mod list;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -14,6 +13,7 @@ use std::{
 };
 
 use anyhow::Context;
+use machinist_core::overview::windows as list;
 
 use crate::{
     args::{CalendarOutput, WindowsArgs},
@@ -29,15 +29,23 @@ pub async fn run(args: WindowsArgs) -> anyhow::Result<()> {
     let from = args.from.as_deref().map_or(Ok(now), |text| zone.read("--from", text))?;
     let mut snapshot = snapshot::read(&args.fleet, Extent::Calendars).await?;
     let wanted = wanted(&args.policy, &mut snapshot)?;
-    let report =
-        list::report(&snapshot, &list::Question { from, count: args.count.into(), wanted });
+    let question = list::Question { from, count: args.count.into(), wanted };
+    let report = list::report(&snapshot.objects(), &question);
     let text = match args.output {
         CalendarOutput::Table => table::table(&report, &zone, screen::width()),
+        CalendarOutput::Wide => table::table(&report, &zone, None),
+        CalendarOutput::Name => names(&report),
         CalendarOutput::Json => serde_json::to_string_pretty(&report)? + "\n",
         CalendarOutput::Yaml => serde_saphyr::to_string(&report).context("cannot write YAML")?,
         CalendarOutput::Ical => ical::calendar(&report, now),
     };
     screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// The policies, as kubectl names them.
+fn names(report: &list::Report) -> String {
+    let names = report.policies.iter().filter_map(|policy| policy.name.as_deref());
+    names.map(|name| format!("maintenancepolicy.machinist.dev/{name}\n")).collect()
 }
 
 /// The policies that are asked for, by name; those of files are taken in. None means all.

@@ -97,6 +97,7 @@ impl Snapshot {
             ("machine.openshift.io", "MachineHealthCheck") if is_of_home => {
                 problem = push(&mut self.health_checks, object);
             }
+            ("", "Event") => problem = push(&mut self.events, object),
             ("", "Node") => problem = push(&mut self.nodes, object),
             ("", "Pod") => problem = push(&mut self.pods, object),
             ("", "Namespace") if name == home => {
