@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// A new account's token.
-async fn token(arena: &Arena, account: &str) -> String {
+pub async fn token(arena: &Arena, account: &str) -> String {
     arena.create::<ServiceAccount>(json!({"metadata": {"name": account}})).await;
     let accounts: Api<ServiceAccount> = arena.api();
     let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
@@ -32,7 +32,7 @@ async fn token(arena: &Arena, account: &str) -> String {
 }
 
 /// What the shipped roles let these accounts do.
-async fn bind(arena: &Arena, role: &str, accounts: &[&str]) {
+pub async fn bind(arena: &Arena, role: &str, accounts: &[&str]) {
     let shipped = include_str!("../../../../deploy/kustomize/components/page/page.yaml");
     let objects: Vec<Value> = serde_saphyr::from_multiple(shipped).unwrap();
     let mut shipped =

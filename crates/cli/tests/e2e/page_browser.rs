@@ -5,18 +5,10 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec},
-    core::v1::ServiceAccount,
-};
-use kube::{
-    Api,
-    api::{ListParams, PostParams},
-};
+use kube::{Api, api::ListParams};
 use machinist_api::MachineMaintenance;
 use machinist_testbed::{
     cloud::model::{ChangedBy, EventCode},
-    manifests::apply,
     operator_process::OperatorProcess,
 };
 use serde_json::{Value, json};
@@ -28,6 +20,7 @@ use tokio::{
 use crate::{
     arena::{Arena, run},
     maintenance::{MUCH_LATER, from_now, open_window},
+    page::{bind, token},
     seen::{Subject, free_port},
 };
 
@@ -36,7 +29,7 @@ const POOL: &str = "pool";
 #[test]
 fn a_person_sees_a_stop_live_tries_a_change_and_approves_a_retirement_on_the_page() {
     run(async {
-        let arena = Arena::new("page").await;
+        let arena = Arena::new("browser").await;
         let port = free_port();
         let address = format!("127.0.0.1:{port}");
         let flags = [
@@ -55,8 +48,9 @@ fn a_person_sees_a_stop_live_tries_a_change_and_approves_a_retirement_on_the_pag
         arena.create_set(POOL, 3, json!({})).await;
         let machines = arena.wait_running(3).await;
         let subjects: Vec<Subject> = machines.iter().map(Subject::of).collect();
-        let editor = token(&arena, "editor", &["list", "get", "patch"]).await;
-        let reader = token(&arena, "reader", &["list", "get"]).await;
+        let (editor, reader) = (token(&arena, "editor").await, token(&arena, "reader").await);
+        bind(&arena, "machinist-page-reader", &["editor", "reader"]).await;
+        bind(&arena, "machinist-page-writer", &["editor"]).await;
         let mut world = World { arena: &arena, operator, subjects };
         world.follow(&format!("http://{address}"), &editor, &reader).await;
     });
@@ -148,38 +142,4 @@ impl World<'_> {
             .collect();
         json!([policies, maintenances])
     }
-}
-
-/// The token of a new account that may do this with what the page shows.
-async fn token(arena: &Arena, account: &str, verbs: &[&str]) -> String {
-    arena.create::<ServiceAccount>(json!({"metadata": {"name": account}})).await;
-    let name = format!("{}-{account}", arena.name);
-    let group = "rbac.authorization.k8s.io";
-    let role = json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": "ClusterRole",
-        "metadata": {"name": name},
-        "rules": [
-            {
-                "apiGroups": ["machine.openshift.io", "machinemaintenance.managed.openshift.io"],
-                "resources": ["machines", "machinesets", "machinemaintenances"],
-                "verbs": verbs,
-            },
-            {"apiGroups": ["machinist.dev"], "resources": ["maintenancepolicies"], "verbs": ["list"]},
-            {"apiGroups": [""], "resources": ["nodes", "pods", "events"], "verbs": ["get", "list"]},
-        ],
-    });
-    let binding = json!({
-        "apiVersion": format!("{group}/v1"),
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": arena.name}],
-    });
-    apply(&arena.client, role).await.unwrap();
-    apply(&arena.client, binding).await.unwrap();
-    let accounts: Api<ServiceAccount> = arena.api();
-    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
-    let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
-    answer.unwrap().status.unwrap().token
 }
