@@ -122,7 +122,11 @@ export interface MachineRow {
   phase: string /* "" = nobody has looked */;
   createdAt: string | null;
   instance: { id: string; state: string | null; type: string | null } | null;
-  node: { name: string; state: "Ready" | "NotReady" | "Unknown" | "Missing"; isCordoned: boolean } | null;
+  node: {
+    name: string;
+    state: "Ready" | "NotReady" | "Unknown" | "Missing" | "NotVisible";
+    isCordoned: boolean;
+  } | null;
   waiting: Waiting | null;
   maintenance: {
     standing: PlanEntry["standing"]["is"];
