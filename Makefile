@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench crds webhooks manifests reference tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench page page-test crds webhooks manifests reference tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,16 @@ audit: ## Check the dependencies for published advisories (needs the network)
 
 bench: ## Run machines from zero to Running and back, and print what it cost (ARGS="..." go to bench/run.sh)
 	@scripts/bench.sh $(ARGS)
+
+page: ## Build the page into web/dist, which the operator embeds
+	@scripts/setup.sh node
+	@scripts/page.sh build
+
+page-test: ## Lint and test the page, in a real browser too; writes its screenshots into docs/page
+	@scripts/setup.sh node browser
+	@scripts/page.sh build
+	@scripts/page.sh test
+	@scripts/page.sh screenshots
 
 crds: ## Write deploy/crds anew from the types of crates/api
 	@scripts/setup.sh c rust
@@ -69,7 +79,7 @@ venv: ## Make the Python environment of the tests (.venv)
 clean: ## Remove what was built in this checkout; the user's cache folder stays
 	@if [ -e .machinist/up.json ] && [ -x target/debug/machinist ]; then target/debug/machinist down; fi
 	@scripts/with-environment.sh cargo clean
-	@rm -rf .venv .machinist
+	@rm -rf .venv .machinist web/dist web/.units web/node_modules
 
 clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny
 	@scripts/clean-cache.sh

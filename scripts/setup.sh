@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What does this machine lack, and how does it get it?
 #
-#   scripts/setup.sh [c] [rust] [go] [python] [deny] [promtool]
+#   scripts/setup.sh [c] [rust] [go] [python] [deny] [promtool] [node] [browser]
 #
 # As root on Debian, missing packages are installed. Otherwise they are named and nothing happens.
-# Rust, Go, cargo-deny and promtool are installed for the user alone. What is there already is left as it
-# is.
+# Rust, Go, cargo-deny and promtool are installed for the user alone, and the page's packages into
+# web/node_modules. What is there already is left as it is.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
@@ -26,6 +26,7 @@ main() {
   if is_wanted go; then install_go; fi
   if is_wanted deny; then install_deny; fi
   if is_wanted promtool; then install_promtool; fi
+  if is_wanted node; then install_page_packages; fi
 }
 
 install_packages() {
@@ -38,6 +39,7 @@ install_packages() {
   if is_wanted python && ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
     packages+=(python3 python3-venv)
   fi
+  if is_wanted browser && [ -z "${CHROMIUM:-}" ] && ! has chromium; then packages+=(chromium); fi
   if [ ${#packages[@]} -eq 0 ]; then return 0; fi
 
   if ! has apt-get; then fail "please install what Debian calls: ${packages[*]}"; fi
@@ -151,6 +153,27 @@ install_promtool() {
   mkdir -p "$(dirname "$promtool")"
   mv "$folder/unpacked/usr/bin/promtool" "$promtool"
   rm -rf "$folder"
+}
+
+# Debian's Node may be too old for what builds the page, so it is not installed by itself.
+node_is_new_enough() {
+  local wanted present
+  wanted="$(sed -n 's/.*"node": ">=\(.*\)".*/\1/p' web/package.json)"
+  present="$(node --version)"
+  [ "$(printf '%s\n' "$wanted" "${present#v}" | sort -V | head -n 1)" = "$wanted" ]
+}
+
+# `npm ci` refuses a lock file without the packages of other systems (npm writes only those that the registry
+# at hand has). `npm install` takes what is locked, checks its hashes and, with --no-save, changes nothing.
+install_page_packages() {
+  if ! has node || ! has npm || ! node_is_new_enough; then
+    fail "please install Node $(sed -n 's/.*"node": ">=\(.*\)".*/\1/p' web/package.json) or newer, with npm (https://nodejs.org/)"
+  fi
+  if cmp --silent web/package-lock.json web/node_modules/.locked; then return; fi
+  say "installing the packages that build and test the page"
+  (cd web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error) ||
+    fail "the page's packages could not be installed"
+  cp web/package-lock.json web/node_modules/.locked
 }
 
 main

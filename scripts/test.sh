@@ -48,8 +48,12 @@ start_go_programs kube kwok helm
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
 stage "set-up: promtool" scripts/setup.sh promtool
+stage "set-up: Node packages, browser" scripts/setup.sh node browser
 stage "lint" scripts/lint.sh
 stage "alert rules" scripts/alerts.sh
+# Before the operator, which embeds it.
+stage "page: build" scripts/page.sh build
+stage "page: lint, units, browser" scripts/page.sh test
 stage "build" cargo build --locked --workspace --all-targets
 stage "Go programs (what was left of them)" wait_for_go_programs
 

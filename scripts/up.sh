@@ -6,6 +6,14 @@ set -euo pipefail
 scripts/setup.sh c rust go
 . scripts/environment.sh
 
+# The operator embeds the page. Without Node there is a cluster all the same, and no page.
+if command -v node >/dev/null && command -v npm >/dev/null; then
+  scripts/setup.sh node
+  scripts/page.sh build
+else
+  echo "up: there is no Node here, so the operator is built without its page" >&2
+fi
+
 # A person who watches wants to see it move.
 if [ -t 2 ]; then export MACHINIST_PROGRESS_SECONDS="${MACHINIST_PROGRESS_SECONDS:-10}"; fi
 . scripts/go-programs.sh

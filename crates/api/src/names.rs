@@ -77,6 +77,9 @@ pub mod annotation {
     /// On a MachineMaintenance: a person approves it. The value is `true`, or the id of a reason,
     /// and then holds only while that is one of its reasons.
     pub const MAINTENANCE_APPROVED: &str = "machinist.dev/maintenance-approved";
+    /// On a MachineMaintenance: a person puts it off; the value is the time until which it does not
+    /// begin.
+    pub const MAINTENANCE_POSTPONED: &str = "machinist.dev/maintenance-postponed-until";
     /// On a Machine, a pool or the namespace of the Machines (which means the whole cluster):
     /// presence keeps maintenance from beginning; the value says why.
     pub const MAINTENANCE_PAUSED: &str = "machinist.dev/maintenance-paused";

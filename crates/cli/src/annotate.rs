@@ -1,12 +1,15 @@
 //! How is an object changed at a person's request? One merge patch, for the object that was looked at
 //! and no other of its name.
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
-    Api,
+    Api, Client,
     api::{Patch, PatchParams},
 };
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_core::overview::wish::{Object, Write};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What `kubectl get -o yaml --show-managed-fields` shows as the writer.
 const FIELD_MANAGER: &str = "machinist-cli";
@@ -33,13 +36,35 @@ impl Effect {
     }
 }
 
-/// A patch that sets an annotation, or removes it, for an object with this uid.
-pub fn annotation(uid: Option<&str>, key: &str, value: Option<&str>) -> Value {
-    json!({ "metadata": { "uid": uid, "annotations": { key: value } } })
+/// Sends what a person wants written to the object that it is about.
+pub async fn send(client: &Client, write: &Write, effect: Effect) -> Result<(), kube::Error> {
+    let client = client.clone();
+    let (namespace, name) = (&write.namespace, &write.name);
+    match write.on {
+        Object::Maintenance => {
+            let api = Api::<MachineMaintenance>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::Machine => {
+            let api = Api::<Machine>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::Pool => {
+            let api = Api::<MachineSet>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::Policy => {
+            let api = Api::<MaintenancePolicy>::all(client);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::Namespace => {
+            patch(&Api::<Namespace>::all(client), name, &write.patch, effect).await
+        }
+    }
 }
 
 /// Sends a merge patch.
-pub async fn patch<K>(
+async fn patch<K>(
     api: &Api<K>,
     name: &str,
     patch: &Value,

@@ -1,20 +1,20 @@
 //! What is the story of one machine: how it is, what it waits for and why, and what would help?
 //!
-//! `story` and `pool` judge with core's functions and choose what is worth saying, `help` says what a
-//! person can do about it, `render` lays it out. All of these are pure.
+//! What is worth saying of a machine core chooses, for the page too; `pool` says it of a pool, `render` lays
+//! it out. All of these are pure.
 
-mod help;
-mod maintenance;
 mod pool;
 mod render;
-mod story;
 #[cfg(test)]
 mod tests;
 
 use std::io::Write;
 
 use anyhow::Context;
-use machinist_core::node;
+use machinist_core::{
+    node,
+    overview::story::{self, Story},
+};
 use serde::Serialize;
 
 use crate::{
@@ -61,7 +61,7 @@ fn text(
             let found =
                 snapshot.sets.iter().find(|set| set.metadata.name.as_deref() == Some(&target.name));
             let set = found.ok_or_else(|| not_found("machineset", &target.name, snapshot))?;
-            let story = pool::story(set, snapshot, picture);
+            let story = pool::story(set, picture);
             document(&story, output, || render::pool(&story, &layout))
         }
     }
@@ -79,13 +79,9 @@ fn document<T: Serialize>(
     })
 }
 
-fn machine<'a>(
-    name: &str,
-    snapshot: &'a Snapshot,
-    picture: &Picture<'a>,
-) -> anyhow::Result<story::Story> {
+fn machine<'a>(name: &str, snapshot: &'a Snapshot, picture: &Picture<'a>) -> anyhow::Result<Story> {
     let sight = picture.sights.get(name).ok_or_else(|| not_found("machine", name, snapshot))?;
-    Ok(story::story(sight, snapshot, picture))
+    Ok(story::story(sight, picture))
 }
 
 fn machine_of_node(

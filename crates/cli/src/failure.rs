@@ -26,6 +26,12 @@ impl Hinted {
     }
 }
 
+impl From<machinist_core::overview::wish::Refusal> for Hinted {
+    fn from(refusal: machinist_core::overview::wish::Refusal) -> Self {
+        Self::new(refusal.what, refusal.hint)
+    }
+}
+
 /// Prints the failure, its causes and the advice to standard error.
 pub fn print(error: &anyhow::Error) {
     let label = AnsiColor::Red.on_default().bold();

@@ -26,9 +26,9 @@ use machinist_api::{
     managed_upgrade::{
         AdminFreezeWindow, CustomerFreezeWindow, PreferredUpgradeStartTime, UpgradeConfig,
     },
-    names::{MAINTENANCE_NAMESPACE, annotation},
+    names::MAINTENANCE_NAMESPACE,
 };
-use machinist_core::maintenance::Note;
+use machinist_core::{maintenance::Note, overview::objects::Objects};
 
 use crate::{
     args::FleetArgs,
@@ -125,10 +125,27 @@ impl Snapshot {
         Err(Hinted::new(what, hint).into())
     }
 
-    /// Why maintenance is paused in the whole cluster.
-    pub fn pause(&self) -> Option<&str> {
-        let annotations = self.home.as_ref()?.metadata.annotations.as_ref()?;
-        annotations.get(annotation::MAINTENANCE_PAUSED).map(String::as_str)
+    /// The objects as core looks at them.
+    pub fn objects(&self) -> Objects<'_> {
+        Objects {
+            namespace: &self.namespace,
+            machines: self.machines.iter().collect(),
+            sets: self.sets.iter().collect(),
+            health_checks: self.health_checks.iter().collect(),
+            nodes: self.nodes.iter().collect(),
+            pods: self.pods.iter().collect(),
+            pods_unknown: self.pods_unknown.as_deref(),
+            tell_of_etcd: true,
+            budgets: self.budgets.iter().collect(),
+            maintenances: self.maintenances.iter().collect(),
+            policies: self.policies.iter().collect(),
+            upgrades: self.upgrades.iter().collect(),
+            admin_freezes: self.admin_freezes.iter().collect(),
+            customer_freezes: self.customer_freezes.iter().collect(),
+            preferred_starts: self.preferred_starts.iter().collect(),
+            home: self.home.as_ref(),
+            notes: &self.notes,
+        }
     }
 
     /// Order by name: neither the API server's nor that of files means anything.

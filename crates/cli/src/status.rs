@@ -7,7 +7,6 @@ mod judge;
 mod render;
 #[cfg(test)]
 mod tests;
-mod waiting;
 mod watch;
 
 use std::io::Write;
@@ -22,10 +21,9 @@ use crate::screen;
 pub use fetch::Scope;
 #[cfg(feature = "up")]
 pub use fetch::fetch;
+pub use judge::report;
 #[cfg(feature = "up")]
 pub use judge::{MachineView, Report};
-pub use judge::{NodeState, Nodes, Waiting, instance_state, provider_status, report};
-pub use waiting::{of_machine, of_pool};
 
 pub async fn run(args: StatusArgs) -> anyhow::Result<()> {
     let connection = connect(&args.cluster, Access::Read).await?;

@@ -1,9 +1,8 @@
 //! When may work begin next, and when may it not?
 //!
-//! `list` asks core's calendars, `table` and `ical` show the answer. All of these are pure.
+//! Core asks the calendars, `table` and `ical` show the answer. All of these are pure.
 
 mod ical;
-mod list;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -14,6 +13,7 @@ use std::{
 };
 
 use anyhow::Context;
+use machinist_core::overview::windows as list;
 
 use crate::{
     args::{CalendarOutput, WindowsArgs},
@@ -29,8 +29,8 @@ pub async fn run(args: WindowsArgs) -> anyhow::Result<()> {
     let from = args.from.as_deref().map_or(Ok(now), |text| zone.read("--from", text))?;
     let mut snapshot = snapshot::read(&args.fleet, Extent::Calendars).await?;
     let wanted = wanted(&args.policy, &mut snapshot)?;
-    let report =
-        list::report(&snapshot, &list::Question { from, count: args.count.into(), wanted });
+    let question = list::Question { from, count: args.count.into(), wanted };
+    let report = list::report(&snapshot.objects(), &question);
     let text = match args.output {
         CalendarOutput::Table => table::table(&report, &zone, screen::width()),
         CalendarOutput::Wide => table::table(&report, &zone, None),

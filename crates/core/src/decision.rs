@@ -1,6 +1,7 @@
 //! What every decision looks like, whatever its domain.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What to do, what to say, why nothing more happens, and when to look again.
@@ -39,7 +40,7 @@ impl<Action, Status> Decision<Action, Status> {
 
 /// Why something waits: a word for programs and a sentence for people. The same words go to the
 /// condition, the event, the metric and the command line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Wait {
     pub reason: &'static str,
     pub message: String,
@@ -59,7 +60,7 @@ pub struct Announcement {
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum Severity {
     Normal,
     Warning,

@@ -65,6 +65,9 @@ pub struct Args {
     #[command(flatten)]
     pub serving: crate::serving::ServingArgs,
 
+    #[command(flatten)]
+    pub page: crate::page::args::PageArgs,
+
     /// AWS region, where neither the Machine nor the Infrastructure object names one.
     #[arg(long, value_name = "REGION")]
     pub aws_region: Option<String>,

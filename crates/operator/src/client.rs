@@ -18,7 +18,7 @@ use http::{HeaderValue, Request, Response, header::USER_AGENT};
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use tower::{BoxError, Layer, Service};
 
@@ -35,35 +35,73 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest silence on a connection. Longer than a watch's own timeout of 290 s, so that it only ends the dead ones.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
 
+/// Where the API server is, and who we are to it.
+#[derive(Clone)]
+pub struct Cluster {
+    config: Config,
+}
+
+impl Cluster {
+    /// Reads a kubeconfig file, or looks around inside the cluster when none is named.
+    ///
+    /// # Errors
+    /// Fails, naming the file, when the configuration cannot be read.
+    pub async fn find(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
+        let mut names_a_proxy = false;
+        let mut config = match kubeconfig {
+            Some(path) => {
+                let kubeconfig = Kubeconfig::read_from(path)
+                    .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
+                let clusters = kubeconfig.clusters.iter().filter_map(|one| one.cluster.as_ref());
+                names_a_proxy = clusters.into_iter().any(|cluster| cluster.proxy_url.is_some());
+                Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+                    .await
+                    .with_context(|| format!("kubeconfig {} cannot be used", path.display()))?
+            }
+            None => Config::incluster()
+                .context("not running inside a cluster and no --kubeconfig was given")?,
+        };
+        // kube takes the environment's proxy, which is that of the cloud; the API server is reached
+        // directly unless the kubeconfig itself names one.
+        if !names_a_proxy {
+            config.proxy_url = None;
+        }
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        config.read_timeout = Some(SILENCE_TIMEOUT);
+        config.reset_reader_on_write = true;
+        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+        Ok(Self { config })
+    }
+
+    /// Makes a client that acts for us.
+    ///
+    /// # Errors
+    /// Fails when the configuration cannot be used.
+    pub fn connect(&self, metrics: &Metrics) -> anyhow::Result<Client> {
+        client_of(self.config.clone(), metrics)
+    }
+
+    /// Makes a client that acts for the bearer of a token: with nothing of ours but the way there.
+    ///
+    /// # Errors
+    /// Fails when the configuration cannot be used.
+    pub fn connect_as(&self, token: &str, metrics: &Metrics) -> anyhow::Result<Client> {
+        let mut config = self.config.clone();
+        config.auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
+        client_of(config, metrics)
+    }
+}
+
 /// Makes a client from a kubeconfig file, or from inside the cluster when none is named.
 ///
 /// # Errors
 /// Fails, naming the file, when the configuration cannot be read or used.
 pub async fn connect(kubeconfig: Option<&Path>, metrics: &Metrics) -> anyhow::Result<Client> {
-    let mut names_a_proxy = false;
-    let mut config = match kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path)
-                .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
-            let clusters = kubeconfig.clusters.iter().filter_map(|one| one.cluster.as_ref());
-            names_a_proxy = clusters.into_iter().any(|cluster| cluster.proxy_url.is_some());
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                .await
-                .with_context(|| format!("kubeconfig {} cannot be used", path.display()))?
-        }
-        None => Config::incluster()
-            .context("not running inside a cluster and no --kubeconfig was given")?,
-    };
-    // kube takes the environment's proxy, which is that of the cloud; the API server is reached directly
-    // unless the kubeconfig itself names one.
-    if !names_a_proxy {
-        config.proxy_url = None;
-    }
-    config.default_retry = false;
-    config.connect_timeout = Some(CONNECT_TIMEOUT);
-    config.read_timeout = Some(SILENCE_TIMEOUT);
-    config.reset_reader_on_write = true;
-    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    Cluster::find(kubeconfig).await?.connect(metrics)
+}
+
+fn client_of(config: Config, metrics: &Metrics) -> anyhow::Result<Client> {
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let builder = ClientBuilder::try_from(config).context("failed to make a Kubernetes client")?;
     Ok(builder.with_layer(&Metered { metrics: metrics.clone(), host }).build())

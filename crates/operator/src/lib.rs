@@ -3,7 +3,7 @@
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
 //! `health`, `maintenance` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
 //! keeps for itself; `cloud` is the view of the clouds; `webhook` answers the API server's questions
-//! and `scrape` Prometheus', both over `tls`; `run` puts it together. `termination` is a program of
+//! and `scrape` Prometheus', both over `tls`, as `page` does people's; `run` puts it together. `termination` is a program of
 //! its own, on every spot machine.
 
 pub mod approval;
@@ -27,6 +27,7 @@ pub mod metrics;
 pub mod nodelink;
 pub mod openshift;
 mod outbound;
+pub mod page;
 pub mod refusals;
 pub mod run;
 pub mod scrape;

@@ -37,6 +37,7 @@ use crate::{
     metrics::Metrics,
     nodelink,
     openshift::OpenShift,
+    page::{self, AsUser},
     serving::{Parts, TlsServers},
     status::StatusPublisher,
     sweep::Sweeper,
@@ -67,10 +68,13 @@ pub struct Outside {
 pub async fn run(args: Args, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
     let env = Env::system()?;
     let metrics = Metrics::new();
-    let client = crate::client::connect(args.kubeconfig.as_deref(), &metrics).await?;
+    let cluster = crate::client::Cluster::find(args.kubeconfig.as_deref()).await?;
+    let client = cluster.connect(&metrics)?;
     let clouds = Arc::new(crate::cloud::real::RealClouds { metrics: metrics.clone() });
     let supervisor = crate::engine::supervisor::Supervisor::new();
-    serve(&args, &client, &env, &metrics, &supervisor.spawner(), clouds).await?;
+    let of = metrics.clone();
+    let as_user: AsUser = Arc::new(move |token| cluster.connect_as(token, &of));
+    serve(&args, &client, &env, &metrics, &supervisor.spawner(), clouds, as_user).await?;
     supervisor.run(shutdown).await
 }
 
@@ -82,6 +86,7 @@ pub async fn serve(
     metrics: &Metrics,
     spawner: &Spawner,
     clouds: Arc<dyn Connect>,
+    as_user: AsUser,
 ) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let shown = args.serving.http_metrics.then_some(metrics);
@@ -92,14 +97,17 @@ pub async fn serve(
     }
     spawner.spawn("http server", server.run());
     let parts = Parts { client, namespace: &args.namespace, env, metrics, spawner };
-    let servers = TlsServers::bind(&args.serving, parts).await?;
+    let servers = TlsServers::bind(&args.serving, &args.page, parts).await?;
     let kubelets = Arc::new(approval::kubelets::OverTls::default());
     let outside = Outside { clouds, kubelets, ca_bundle: servers.ca_bundle.clone() };
     let context = start(args, client, env, metrics, spawner, &readiness, outside)?;
     follow_tls_profile(&context.stores.openshift, &servers.settings);
     let (api_servers, infrastructures) =
         (&context.stores.openshift.api_servers, &context.stores.infrastructures);
-    servers.start(parts, &readiness, api_servers, infrastructures, args.aws_region.clone());
+    let region = args.aws_region.clone();
+    servers.start(parts, &readiness, api_servers, infrastructures, region, || {
+        page::start(&args.page, &args.namespace, &context, spawner, as_user)
+    });
     Ok(())
 }
 

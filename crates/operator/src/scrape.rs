@@ -19,6 +19,7 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 
+pub(crate) use self::access::asked_by;
 pub use self::access::{Access, Verdict};
 use crate::metrics::{self, Metrics};
 
@@ -58,7 +59,8 @@ async fn answer(access: &Access, metrics: &Metrics, headers: &HeaderMap) -> Resp
     }
 }
 
-fn token(headers: &HeaderMap) -> Option<&str> {
+/// The token that a request shows.
+pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();

@@ -1,7 +1,7 @@
 //! Which servers does the process run over TLS, and whose certificates do they show?
 //!
-//! Wiring only: the flags, the certificates that are followed, the servers of admission (`webhook`)
-//! and of the metrics (`scrape`).
+//! Wiring only: the flags, the certificates that are followed, the servers of admission (`webhook`), of the
+//! metrics (`scrape`) and of the page, which alone may also be served without TLS, on this host.
 
 use std::{
     fs,
@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use axum::Router;
 use clap::{ArgAction, Args};
 use kube::Client;
 use machinist_api::openshift_config::{ApiServer, Infrastructure};
@@ -22,6 +23,7 @@ use crate::{
     engine::{env::Env, store::Store, supervisor::Spawner},
     http::Readiness,
     metrics::Metrics,
+    page::{PlainServer, args::PageArgs},
     scrape,
     tls::{
         files::Folder,
@@ -37,9 +39,15 @@ use crate::{
 /// The servers' names in logs and metrics.
 const WEBHOOK: &str = "webhook";
 const METRICS: &str = "metrics";
+const PAGE: &str = "page";
 
-/// Services of the original's that may lead to us besides that of the webhooks.
-const OTHER_SERVICES: [&str; 2] = ["machine-api-operator", "machine-api-controllers"];
+/// A page listens for as long as it is open, and each page of a browser has a few connections.
+const PAGE_CONNECTIONS: usize = 512;
+const PAGE_AGE: std::time::Duration = std::time::Duration::from_secs(60 * 60);
+
+/// Services that may lead to us besides that of the webhooks.
+const OTHER_SERVICES: [&str; 3] =
+    ["machine-api-operator", "machine-api-controllers", "machinist-page"];
 
 /// The flags of what is served over TLS.
 #[derive(Args, Clone, Debug)]
@@ -109,10 +117,17 @@ fn tls_version(text: &str) -> Result<String, String> {
 pub struct TlsServers {
     webhook: Option<(TlsServer, ServingKeys)>,
     metrics: Option<(TlsServer, ServingKeys)>,
+    page: Option<PageServer>,
     /// Whom the API server must trust to ask us.
     pub ca_bundle: CaBundle,
     /// What is spoken; whoever knows the cluster's profile says it here.
     pub settings: TlsSettings,
+}
+
+/// How the page is served.
+enum PageServer {
+    Tls(TlsServer, ServingKeys),
+    Plain(PlainServer),
 }
 
 /// What the servers are made of.
@@ -130,7 +145,12 @@ impl TlsServers {
     ///
     /// # Errors
     /// Fails when an address cannot be bound or told.
-    pub async fn bind(args: &ServingArgs, parts: Parts<'_>) -> anyhow::Result<Self> {
+    pub async fn bind(
+        args: &ServingArgs,
+        page: &PageArgs,
+        parts: Parts<'_>,
+    ) -> anyhow::Result<Self> {
+        page.check()?;
         let webhook = match args.webhooks {
             true => Some(TlsServer::bind(WEBHOOK, args.webhook_address).await?),
             false => None,
@@ -139,10 +159,21 @@ impl TlsServers {
             Some(address) => Some(TlsServer::bind(METRICS, address).await?),
             None => None,
         };
-        tell_address(webhook.as_ref(), args.webhook_address_file.as_deref())?;
-        tell_address(metrics.as_ref(), args.metrics_tls_address_file.as_deref())?;
+        let (paged, plain) = match page.page_address {
+            Some(address) if page.page_plain_http => {
+                (None, Some(PlainServer::bind(address).await?))
+            }
+            Some(address) => (Some(TlsServer::bind(PAGE, address).await?), None),
+            None => (None, None),
+        };
+        let address = |server: Option<&TlsServer>| server.map(|server| server.address);
+        tell_address(address(webhook.as_ref()), args.webhook_address_file.as_deref())?;
+        tell_address(address(metrics.as_ref()), args.metrics_tls_address_file.as_deref())?;
+        let page_address = address(paged.as_ref()).or(plain.as_ref().map(|server| server.address));
+        tell_address(page_address, page.page_address_file.as_deref())?;
 
-        let shares = metrics.is_some() && args.metrics_cert_dir.is_none();
+        let shares = (metrics.is_some() && args.metrics_cert_dir.is_none())
+            || (paged.is_some() && page.page_cert_dir.is_none());
         let (keys, ca_bundle) = match webhook.is_some() || shares {
             true => follow_certificate(args, parts),
             false => (ServingKeys::default(), CaBundle::fixed(Authorities::ToldByOthers)),
@@ -151,7 +182,17 @@ impl TlsServers {
             Some(path) if metrics.is_some() => follow_folder(METRICS, path, None, parts),
             Some(_) | None => keys.clone(),
         };
+        let page_keys = match &page.page_cert_dir {
+            Some(path) if paged.is_some() => follow_folder(PAGE, path, None, parts),
+            Some(_) | None => keys.clone(),
+        };
+        let paged = paged.map(|mut server| {
+            server.limits.connections = PAGE_CONNECTIONS;
+            server.limits.age = PAGE_AGE;
+            PageServer::Tls(server, page_keys)
+        });
         Ok(Self {
+            page: paged.or(plain.map(PageServer::Plain)),
             webhook: webhook.map(|server| (server, keys)),
             metrics: metrics.map(|server| (server, metrics_keys)),
             ca_bundle,
@@ -175,6 +216,7 @@ impl TlsServers {
         api_servers: &Store<ApiServer>,
         infrastructures: &Store<Infrastructure>,
         region: Option<String>,
+        page: impl FnOnce() -> Router,
     ) {
         let Parts { client, namespace, env, metrics, spawner } = parts;
         let settings = self.settings;
@@ -220,6 +262,14 @@ impl TlsServers {
             let access = scrape::Access::new(client, namespace, env);
             start(server, scrape::router(access, metrics));
         }
+        match self.page {
+            Some(PageServer::Tls(server, keys)) => start((server, keys), page()),
+            Some(PageServer::Plain(server)) => {
+                let (router, stopping) = (page(), spawner.stopping());
+                spawner.spawn("page server", server.run(router, stopping));
+            }
+            None => {}
+        }
     }
 }
 
@@ -229,9 +279,9 @@ fn flags(args: &ServingArgs) -> Option<Chosen> {
     (wanted != Wanted::default()).then(|| Chosen::of_wanted(wanted))
 }
 
-fn tell_address(server: Option<&TlsServer>, file: Option<&Path>) -> anyhow::Result<()> {
-    if let (Some(server), Some(file)) = (server, file) {
-        fs::write(file, format!("{}\n", server.address))
+fn tell_address(address: Option<SocketAddr>, file: Option<&Path>) -> anyhow::Result<()> {
+    if let (Some(address), Some(file)) = (address, file) {
+        fs::write(file, format!("{address}\n"))
             .with_context(|| format!("failed to write {}", file.display()))?;
     }
     Ok(())

@@ -1,14 +1,24 @@
 //! Is what waits for a person approved, and nothing else?
 
+use machinist_core::{maintenance::plan::Standing, overview::wish::Object};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{at, fleet, now};
+use crate::{
+    snapshot::Snapshot,
+    testing::{at, fleet, now},
+};
 
-fn decided(what: &str, any_reason: bool, snapshot: &Snapshot) -> anyhow::Result<Approval> {
+fn decided(what: &str, any_reason: bool, snapshot: &Snapshot) -> anyhow::Result<Change> {
     let target = Target::read(&[what.to_owned()]).unwrap();
     let how = How { any_reason, until: at("2026-11-02T11:00:00Z") };
-    with_plan(snapshot, &[], now(), |picture| decide(&target, &how, snapshot, picture))
+    with_plan(snapshot, &[], now(), |picture| decide(&target, how, picture))
+}
+
+const APPROVED: &str = "machinist.dev/maintenance-approved";
+
+fn value(write: &Write, key: &str) -> String {
+    write.patch["metadata"]["annotations"][key].as_str().unwrap().to_owned()
 }
 
 fn set_condition(snapshot: &mut Snapshot, machine: &str, reason: &str) {
@@ -33,9 +43,10 @@ async fn a_maintenance_is_approved_for_the_reason_it_has() {
                 on: Object::Maintenance,
                 namespace: "openshift-machine-api".to_owned(),
                 name: "mm-worker-a-2".to_owned(),
-                uid: Some("uid-mm-worker-a-2".to_owned()),
-                key: "machinist.dev/maintenance-approved",
-                value: "instance-event-0a2".to_owned(),
+                patch: json!({ "metadata": {
+                    "uid": "uid-mm-worker-a-2",
+                    "annotations": { APPROVED: "instance-event-0a2" },
+                } }),
             }
         );
         assert_eq!(
@@ -45,7 +56,7 @@ async fn a_maintenance_is_approved_for_the_reason_it_has() {
         );
     }
     let approval = decided("worker-a-2", true, &snapshot).unwrap();
-    assert_eq!(approval.write.unwrap().value, "true");
+    assert_eq!(value(&approval.write.unwrap(), APPROVED), "true");
 }
 
 #[tokio::test]
@@ -59,7 +70,7 @@ async fn what_is_written_is_what_core_takes_for_an_approval() {
             .find(|one| one.metadata.name.as_ref() == Some(&write.name))
             .unwrap();
         let annotations = found.metadata.annotations.get_or_insert_default();
-        annotations.insert(write.key.to_owned(), write.value);
+        annotations.insert(APPROVED.to_owned(), value(&write, APPROVED));
         with_plan(&snapshot, &[], now(), |picture| {
             let entry = picture.plan.entry("worker-a-2").unwrap();
             assert_eq!(entry.standing, Standing::Planned, "{entry:?}");
@@ -72,7 +83,7 @@ async fn what_is_written_is_what_core_takes_for_an_approval() {
             .iter_mut()
             .find(|one| one.metadata.name.as_deref() == Some("mm-worker-a-2"))
             .unwrap();
-        found.metadata.annotations.as_mut().unwrap().remove(write.key);
+        found.metadata.annotations.as_mut().unwrap().remove(APPROVED);
     }
 }
 
@@ -120,8 +131,7 @@ async fn what_the_gate_holds_is_approved_for_a_time() {
     ] {
         let write = decided(what, false, &snapshot).unwrap().write.unwrap();
         assert_eq!((write.on, write.name.as_str()), (on, name));
-        assert_eq!(write.key, "machinist.dev/approved-until");
-        assert_eq!(write.value, "2026-11-02T11:00:00Z");
+        assert_eq!(value(&write, "machinist.dev/approved-until"), "2026-11-02T11:00:00Z");
     }
     assert!(decided("machineset/worker-b", false, &snapshot).is_err());
 }

@@ -7,15 +7,14 @@ use machinist_api::{
 use machinist_core::{
     disruption::{Pool, is_healthy},
     maintenance::surge::Mark,
+    overview::{
+        seen::{Nodes, Waiting},
+        waiting,
+    },
 };
 use serde::Serialize;
 
-use super::story::set_of;
-use crate::{
-    fleet::{Picture, name_of},
-    snapshot::Snapshot,
-    status::{self, Nodes, Waiting},
-};
+use crate::fleet::{Picture, name_of};
 
 /// A MachineSet and its machines.
 #[derive(Debug, Serialize)]
@@ -47,16 +46,16 @@ pub(super) struct MemberStory {
     pub maintenance: Option<String>,
 }
 
-pub(super) fn story(set: &MachineSet, snapshot: &Snapshot, picture: &Picture<'_>) -> PoolStory {
+pub(super) fn story(set: &MachineSet, picture: &Picture<'_>) -> PoolStory {
     let status = set.status.clone().unwrap_or_default();
     let annotations = set.metadata.annotations.as_ref();
     let annotation_of = |key: &str| annotations.and_then(|all| all.get(key)).map(String::as_str);
     let is_member = |name: &&str| {
         let machine = picture.sights.get(*name).map(|sight| sight.machine);
-        let owner = machine.and_then(|machine| set_of(machine, snapshot));
+        let owner = machine.and_then(|machine| picture.objects.set_of(machine));
         owner.is_some_and(|owner| owner.metadata.uid == set.metadata.uid)
     };
-    let nodes = Nodes::new(Some(&snapshot.nodes));
+    let nodes = Nodes::new(picture.objects.nodes.iter().copied());
     let members: Vec<_> =
         picture.sights.iter().filter(|(name, _)| is_member(name)).map(|(_, sight)| sight).collect();
     // What the gate would say to a machine that does its work now.
@@ -75,7 +74,7 @@ pub(super) fn story(set: &MachineSet, snapshot: &Snapshot, picture: &Picture<'_>
         current: status.replicas.unwrap_or(0),
         ready: status.ready_replicas.unwrap_or(0),
         surplus: Mark::read(annotation_of(annotation::SURGE)).count(),
-        waiting: status::of_pool(set),
+        waiting: waiting::of_pool(set),
         paused: annotation_of(annotation::MAINTENANCE_PAUSED).map(str::to_owned),
         gate: pool.permit(approved_until, picture.now).err().map(|held| held.0),
         machines: members
@@ -88,7 +87,7 @@ pub(super) fn story(set: &MachineSet, snapshot: &Snapshot, picture: &Picture<'_>
                     .as_ref()
                     .and_then(|status| status.phase.clone())
                     .unwrap_or_else(|| phase::PROVISIONING.to_owned()),
-                waiting: status::of_machine(sight.machine, &nodes).map(|waiting| waiting.message),
+                waiting: waiting::of_machine(sight.machine, &nodes).map(|waiting| waiting.message),
                 maintenance: picture
                     .plan
                     .entry(name_of(sight.machine))

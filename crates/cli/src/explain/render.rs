@@ -2,17 +2,22 @@
 
 use jiff::Timestamp;
 use machinist_api::MaintenanceReasonState;
-use machinist_core::maintenance::{
-    PlanEntry,
-    plan::{Standing, duration_in_words},
+use machinist_core::{
+    maintenance::{
+        PlanEntry,
+        plan::{Standing, duration_in_words},
+    },
+    overview::{
+        seen::{NodeState, NodeView},
+        story::{
+            ConditionStory, Story,
+            maintenance::{MaintenanceStory, ReasonStory},
+        },
+    },
 };
 
-use super::{
-    maintenance::{MaintenanceStory, ReasonStory},
-    pool::PoolStory,
-    story::{ConditionStory, NodeStory, Story},
-};
-use crate::{age, screen::wrapped, status::NodeState, zone::Zone};
+use super::pool::PoolStory;
+use crate::{age, screen::wrapped, zone::Zone};
 
 /// For whom it is laid out.
 pub(super) struct Layout<'a> {
@@ -157,7 +162,7 @@ pub(super) fn machine(story: &Story, layout: &Layout<'_>) -> String {
     page.finish()
 }
 
-fn node(node: &NodeStory) -> String {
+fn node(node: &NodeView) -> String {
     let state = match node.state {
         NodeState::Ready => "ready",
         NodeState::NotReady => "not ready",

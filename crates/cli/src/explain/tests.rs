@@ -20,7 +20,7 @@ fn told(what: &str, snapshot: &Snapshot, width: usize) -> String {
         Kind::Pool => {
             let set =
                 snapshot.sets.iter().find(|one| one.metadata.name.as_ref() == Some(&target.name));
-            render::pool(&pool::story(set.unwrap(), snapshot, picture), &layout)
+            render::pool(&pool::story(set.unwrap(), picture), &layout)
         }
     })
 }

@@ -1,6 +1,10 @@
 //! Is a pause written where core looks for it, and is it known who paused?
 
-use machinist_core::maintenance::plan::Standing;
+use machinist_core::{
+    maintenance::plan::Standing,
+    overview::wish::{Change, Refusal},
+};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{
@@ -10,6 +14,15 @@ use crate::{
 
 fn signature() -> Signature {
     Signature { by: "anna".to_owned(), at: now() }
+}
+
+fn decide(
+    wish: &Wish,
+    place: &Place,
+    snapshot: &Snapshot,
+    signature: &Signature,
+) -> Result<Change, Refusal> {
+    pause::decide(wish, place, &snapshot.objects(), signature)
 }
 
 fn pause(reason: &str) -> Wish {
@@ -81,7 +94,7 @@ async fn a_pause_holds_and_its_end_ends_it() {
                 place.title()
             )
         );
-        apply(&mut snapshot, &place, &change.patch.unwrap());
+        apply(&mut snapshot, &place, &change.write.unwrap().patch);
         with_plan(&snapshot, &[], now(), |picture| {
             let entry = picture.plan.entry("worker-a-1").unwrap();
             assert_eq!(entry.standing, Standing::Blocked, "{place:?}");
@@ -97,13 +110,13 @@ async fn a_pause_holds_and_its_end_ends_it() {
                 .sentence
                 .ends_with("it was paused: release day (by anna at 2026-11-02T10:00:00Z)")
         );
-        apply(&mut snapshot, &place, &change.patch.unwrap());
+        apply(&mut snapshot, &place, &change.write.unwrap().patch);
         with_plan(&snapshot, &[], now(), |picture| {
             let entry = picture.plan.entry("worker-a-1").unwrap();
             assert_eq!(entry.standing, Standing::Planned, "{place:?}");
         });
         let change = decide(&Wish::Resume, &place, &snapshot, &signature()).unwrap();
-        assert!(change.patch.is_none());
+        assert!(change.write.is_none());
         assert_eq!(change.sentence, format!("maintenance of {} is not paused", place.title()));
     }
 }
@@ -113,7 +126,7 @@ async fn pauses_that_stay_are_named() {
     let mut snapshot = fleet().await;
     let pool = Place::Pool("worker-b".to_owned());
     let change = decide(&pause(""), &pool, &snapshot, &signature()).unwrap();
-    apply(&mut snapshot, &pool, &change.patch.unwrap());
+    apply(&mut snapshot, &pool, &change.write.unwrap().patch);
     assert_eq!(
         others(&Place::Cluster, &snapshot),
         ["maintenance of pool worker-b is paused as well: by anna at 2026-11-02T10:00:00Z"]
@@ -147,16 +160,16 @@ async fn a_patch_is_for_the_object_that_was_looked_at() {
     let snapshot = fleet().await;
     for place in places() {
         let change = decide(&pause("x"), &place, &snapshot, &signature()).unwrap();
-        let patch = change.patch.unwrap();
+        let patch = change.write.unwrap().patch;
         assert!(patch["metadata"]["uid"].as_str().unwrap().starts_with("uid-"), "{patch}");
     }
 }
 
-#[test]
-fn a_reason_is_one_line_and_not_too_long() {
-    assert_eq!(
-        signed(" two\nlines ", &signature()).unwrap(),
-        "two lines (by anna at 2026-11-02T10:00:00Z)"
-    );
-    assert!(signed(&"x".repeat(2000), &signature()).is_err());
+#[tokio::test]
+async fn a_reason_is_one_line_and_not_too_long() {
+    let snapshot = fleet().await;
+    let paused = |reason: &str| decide(&pause(reason), &Place::Cluster, &snapshot, &signature());
+    let sentence = paused(" two\nlines ").unwrap().sentence;
+    assert!(sentence.contains("two lines (by anna at 2026-11-02T10:00:00Z)"), "{sentence}");
+    assert!(paused(&"x".repeat(2000)).is_err());
 }

@@ -40,7 +40,7 @@ async fn a_dump_holds_every_kind() {
     assert_eq!(snapshot.policies.len(), 1);
     assert_eq!(snapshot.health_checks.len(), 1);
     assert!(snapshot.home.is_some());
-    assert_eq!(snapshot.pause(), None);
+    assert_eq!(snapshot.objects().pause(), None);
     assert!(snapshot.notes.is_empty(), "{:?}", snapshot.notes);
 }
 

@@ -5,16 +5,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use machinist_api::names::{annotation, label};
-use machinist_api::provider_status::ProviderStatus;
 use machinist_api::{Machine, MachineSet};
-use machinist_core::node;
+pub use machinist_core::overview::seen::{InstanceView, NodeState, NodeView, Nodes, Waiting};
+use machinist_core::overview::{seen, waiting};
 use serde::Serialize;
 
 use super::fetch::{Observed, Unreadable};
-use super::waiting;
 
 /// Everything, in the order in which it is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,46 +53,6 @@ pub struct MachineView {
     pub waiting: Option<Waiting>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct InstanceView {
-    pub id: String,
-    /// The cloud's own word.
-    pub state: Option<String>,
-    #[serde(rename = "type")]
-    pub type_: Option<String>,
-    pub zone: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeView {
-    pub name: String,
-    pub state: NodeState,
-    pub is_cordoned: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum NodeState {
-    Ready,
-    NotReady,
-    /// The kubelet does not report.
-    Unknown,
-    /// The Machine names a Node that is not there.
-    Missing,
-    /// This user may not read Nodes.
-    NotVisible,
-}
-
-/// Why something is not as wished: a word, a sentence, and since when.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Waiting {
-    pub reason: String,
-    pub message: String,
-    pub since: Option<Timestamp>,
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -111,7 +68,10 @@ pub const NO_PHASE: &str = "New";
 pub const UNREADABLE: &str = "Unreadable";
 
 pub fn report(observed: &Observed) -> Report {
-    let nodes = Nodes::new(observed.nodes.as_deref());
+    let nodes = match &observed.nodes {
+        Some(nodes) => Nodes::new(nodes),
+        None => Nodes::hidden(),
+    };
     let mut pools: Vec<PoolView> = observed.sets.iter().map(pool_view).collect();
     pools.extend(unreadable(observed, "MachineSet").map(unreadable_pool));
     pools
@@ -148,33 +108,6 @@ impl Report {
     }
 }
 
-/// The Nodes by name, if they may be read at all.
-pub struct Nodes<'a>(Option<BTreeMap<&'a str, &'a Node>>);
-
-impl<'a> Nodes<'a> {
-    pub fn new(nodes: Option<&'a [Node]>) -> Self {
-        Self(nodes.map(|nodes| nodes.iter().map(|node| (node::name(node), node)).collect()))
-    }
-
-    /// The Node that a Machine is linked to, and what can be said of it.
-    pub fn of(&self, machine: &Machine) -> Option<(String, NodeState, Option<&'a Node>)> {
-        let link = machine.status.as_ref()?.node_ref.as_ref()?;
-        let name = link.name.clone()?;
-        let Some(nodes) = &self.0 else { return Some((name, NodeState::NotVisible, None)) };
-        // A Node of the same name that was made anew is another one.
-        let found = nodes
-            .get(name.as_str())
-            .filter(|node| link.uid.as_deref().is_none_or(|uid| uid == node::uid(node)));
-        let state = match found.map(|node| node::readiness(node)) {
-            None => NodeState::Missing,
-            Some(node::Readiness::Ready) => NodeState::Ready,
-            Some(node::Readiness::NotReady) => NodeState::NotReady,
-            Some(node::Readiness::Unknown) => NodeState::Unknown,
-        };
-        Some((name, state, found.copied()))
-    }
-}
-
 fn pool_of(machine: &Machine) -> Option<String> {
     let owners = machine.metadata.owner_references.iter().flatten();
     let mut controllers =
@@ -198,50 +131,16 @@ fn pool_view(set: &MachineSet) -> PoolView {
 }
 
 fn machine_view(machine: &Machine, nodes: &Nodes<'_>) -> MachineView {
-    let node = nodes.of(machine).map(|(name, state, node)| NodeView {
-        name,
-        state,
-        is_cordoned: node.is_some_and(node::is_unschedulable),
-    });
     MachineView {
         namespace: machine.metadata.namespace.clone().unwrap_or_default(),
         name: machine.metadata.name.clone().unwrap_or_default(),
         phase: machine.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default(),
         created_at: created_at(&machine.metadata),
         deleted_at: machine.metadata.deletion_timestamp.as_ref().map(|time| time.0),
-        instance: instance_view(machine),
-        node,
+        instance: seen::instance(machine),
+        node: nodes.view_of(machine),
         waiting: waiting::of_machine(machine, nodes),
     }
-}
-
-fn instance_view(machine: &Machine) -> Option<InstanceView> {
-    let provider = provider_status(machine);
-    // aws:///<zone>/<instance id>, for a Machine that another controller made.
-    let from_provider_id = || machine.spec.provider_id.as_deref()?.rsplit('/').next();
-    let id = provider.instance_id.clone().or_else(|| from_provider_id().map(str::to_owned))?;
-    let labels = machine.metadata.labels.as_ref();
-    let label_of = |key: &str| labels.and_then(|labels| labels.get(key)).cloned();
-    Some(InstanceView {
-        id,
-        state: instance_state(machine, &provider),
-        type_: label_of(label::INSTANCE_TYPE),
-        zone: label_of(label::ZONE),
-    })
-}
-
-/// What the provider wrote, as far as it can be read.
-pub fn provider_status(machine: &Machine) -> ProviderStatus {
-    let raw = machine.status.as_ref().and_then(|status| status.provider_status.as_ref());
-    raw.and_then(|raw| raw.parse().ok()).unwrap_or_default()
-}
-
-/// The cloud's word for the instance's state, from the two places where it is kept.
-pub fn instance_state(machine: &Machine, provider: &ProviderStatus) -> Option<String> {
-    let annotations = machine.metadata.annotations.as_ref();
-    let annotated =
-        || annotations.and_then(|annotations| annotations.get(annotation::INSTANCE_STATE)).cloned();
-    provider.instance_state.clone().or_else(annotated)
 }
 
 fn created_at(metadata: &ObjectMeta) -> Option<Timestamp> {
@@ -264,7 +163,7 @@ fn unreadable_pool(object: &Unreadable) -> PoolView {
         current: 0,
         ready: 0,
         available: 0,
-        waiting: Some(waiting::of_unreadable(object)),
+        waiting: Some(waiting::of_unreadable(&object.problem)),
         machines: Vec::new(),
     }
 }
@@ -278,7 +177,7 @@ fn unreadable_machine(object: &Unreadable) -> MachineView {
         deleted_at: None,
         instance: None,
         node: None,
-        waiting: Some(waiting::of_unreadable(object)),
+        waiting: Some(waiting::of_unreadable(&object.problem)),
     }
 }
 

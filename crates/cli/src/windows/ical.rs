@@ -5,7 +5,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::list::{PolicyView, Report};
+use machinist_core::overview::windows::{PolicyView, Report};
 
 /// A line has at most so many octets, its end apart (RFC 5545, 3.1).
 const OCTETS_MAX: usize = 75;

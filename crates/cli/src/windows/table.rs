@@ -4,12 +4,12 @@ use clap::builder::styling::{AnsiColor, Style};
 use jiff::Timestamp;
 use machinist_core::decision::Severity;
 
-use super::list::{FreezeView, OpeningView, PolicyView, Report};
 use crate::{
     screen::{counted, wrapped},
     table::{self, Cell, Row},
     zone::{Zone, in_words},
 };
+use machinist_core::overview::windows::{FreezeView, OpeningView, PolicyView, Report};
 
 const USUAL_WIDTH: usize = 80;
 

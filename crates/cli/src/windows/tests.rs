@@ -1,10 +1,14 @@
 //! Are openings and freezes shown as they are, and does a calendar program understand the export?
 
 use super::{
-    list::{Question, Report, report},
+    list::{Question, Report},
     *,
 };
 use crate::testing::{at, berlin, fleet, golden, longest_line, now, testdata};
+
+fn report(snapshot: &Snapshot, question: &Question) -> Report {
+    list::report(&snapshot.objects(), question)
+}
 
 async fn asked(from: &str, count: usize) -> Report {
     let snapshot = fleet().await;

@@ -28,11 +28,12 @@ use crate::arena::{Arena, cluster, run};
 const FOREIGN_KINDS: &str = include_str!("assets/foreign-kinds.yaml");
 
 /// Everything that can be switched on, as in deploy/kustomize/everything.
-const EVERYTHING: [&str; 4] = [
+const EVERYTHING: [&str; 5] = [
     "namespace.create=true",
     "monitoring.enabled=true",
     "certificates.mode=cert-manager",
     "terminationHandler.enabled=true",
+    "page.enabled=true",
 ];
 
 /// What somebody on OpenShift without the cluster-version-operator would choose.

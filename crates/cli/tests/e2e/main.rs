@@ -36,6 +36,8 @@ mod load_balancers;
 mod maintenance;
 mod mass_deletion;
 mod operator_itself;
+mod page;
+mod page_browser;
 mod permissions;
 mod rbac;
 mod scraping;

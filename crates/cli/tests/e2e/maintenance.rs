@@ -41,9 +41,9 @@ const REPLACED: [MaintenancePhase; 5] = [
 
 /// Far enough away that no test sees it begin.
 const LATER: SignedDuration = SignedDuration::from_hours(6);
-const MUCH_LATER: SignedDuration = SignedDuration::from_hours(48);
+pub const MUCH_LATER: SignedDuration = SignedDuration::from_hours(48);
 
-fn from_now(duration: SignedDuration) -> Timestamp {
+pub fn from_now(duration: SignedDuration) -> Timestamp {
     Timestamp::now() + duration
 }
 
@@ -55,7 +55,7 @@ fn window(name: &str, opens: Timestamp, duration: &str) -> Value {
 }
 
 /// One that is open already, and stays so.
-fn open_window() -> Value {
+pub fn open_window() -> Value {
     window("open", from_now(-SignedDuration::from_mins(5)), "4h")
 }
 
@@ -65,7 +65,7 @@ fn closed_window() -> Value {
 }
 
 impl Arena {
-    fn policies(&self) -> Api<MaintenancePolicy> {
+    pub fn policies(&self) -> Api<MaintenancePolicy> {
         Api::all(self.client.clone())
     }
 
@@ -89,7 +89,7 @@ impl Arena {
         })
     }
 
-    async fn create_policy(&self, name: &str, spec: Value) {
+    pub async fn create_policy(&self, name: &str, spec: Value) {
         let policy = serde_json::from_value(self.policy_of(name, spec)).unwrap();
         self.policies().create(&PostParams::default(), &policy).await.unwrap();
     }
@@ -106,7 +106,7 @@ impl Arena {
     }
 
     /// The provider announces something for an instance.
-    fn announce(
+    pub fn announce(
         &self,
         subject: &Subject,
         code: EventCode,
@@ -134,7 +134,7 @@ impl Arena {
         self.cluster.cloud().schedule_event(event).unwrap()
     }
 
-    async fn maintenance(&self, machine: &str) -> Option<MachineMaintenance> {
+    pub async fn maintenance(&self, machine: &str) -> Option<MachineMaintenance> {
         let name = format!("mm-{machine}");
         self.api::<MachineMaintenance>().get_opt(&name).await.unwrap()
     }

@@ -393,7 +393,7 @@ impl Allowance {
 }
 
 /// Names the budgets that allow nothing now, or else repeats the API server's words.
-fn blocked_by(pod: &Pod, budgets: &[&PodDisruptionBudget], said: &str) -> String {
+pub fn blocked_by(pod: &Pod, budgets: &[&PodDisruptionBudget], said: &str) -> String {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let names: Vec<String> = covering(pod, budgets)
@@ -416,7 +416,8 @@ fn blocked_by(pod: &Pod, budgets: &[&PodDisruptionBudget], said: &str) -> String
     }
 }
 
-fn covering<'a>(
+/// The budgets that protect a pod.
+pub fn covering<'a>(
     pod: &'a Pod,
     budgets: &'a [&'a PodDisruptionBudget],
 ) -> impl Iterator<Item = &'a PodDisruptionBudget> {
@@ -430,7 +431,8 @@ fn covering<'a>(
     })
 }
 
-fn disruptions_allowed(budget: &PodDisruptionBudget) -> i32 {
+/// How many of a budget's pods may be evicted now.
+pub fn disruptions_allowed(budget: &PodDisruptionBudget) -> i32 {
     budget.status.as_ref().map_or(0, |status| status.disruptions_allowed)
 }
 

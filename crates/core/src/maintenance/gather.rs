@@ -1,7 +1,7 @@
 //! How the objects of a cluster become the fleet that is planned. The operator and the command line
 //! gather in the same way, so that both plan the same.
 
-mod pods;
+pub mod pods;
 
 use std::collections::BTreeMap;
 
@@ -224,6 +224,7 @@ impl<'a> Gatherer<'_, 'a> {
                 let annotations = record.metadata.annotations.as_ref()?;
                 annotations.get(annotation::MAINTENANCE_APPROVED).map(String::as_str)
             }),
+            postponed_until: record.and_then(postponed_until),
             next_attempt: status
                 .and_then(|status| status.next_attempt.as_ref())
                 .map(|time| to_seconds(time.0).0),
@@ -351,6 +352,13 @@ fn under_way(record: &MachineMaintenance) -> Option<UnderWay> {
         action: work.action?,
         since: work.started_at.as_ref()?.0,
     })
+}
+
+/// Until when a person put a maintenance off. What is no time puts nothing off.
+pub fn postponed_until(record: &MachineMaintenance) -> Option<Timestamp> {
+    let annotations = record.metadata.annotations.as_ref()?;
+    let time = annotations.get(annotation::MAINTENANCE_POSTPONED)?.trim().parse().ok()?;
+    Some(to_seconds(time).0)
 }
 
 /// A maintenance that is over and was begun: it keeps its places for the cool-down.

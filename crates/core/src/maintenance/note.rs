@@ -1,11 +1,12 @@
 //! What there is to say of a plan besides its entries.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::decision::Severity;
 
 /// A word for programs, a sentence for people, and what it is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Note {
     pub severity: Severity,
     pub reason: &'static str,

@@ -19,10 +19,11 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{MaintenanceAction, MaintenancePhase, condition::to_seconds};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{note::Note, policy::Policy};
-use crate::decision::Wait;
+use crate::{decision::Wait, overview::instant::Instant};
 
 pub use fleet::{
     ClusterState, ControlPlane, ControlPlaneProblem, Finished, Fleet, FleetMachine, FleetPool,
@@ -58,7 +59,7 @@ impl Plan {
 }
 
 /// What is planned for one machine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanEntry {
     pub machine: String,
@@ -71,14 +72,19 @@ pub struct PlanEntry {
     pub action: MaintenanceAction,
     /// What is done instead when that fails.
     pub and_then: Vec<MaintenanceAction>,
+    #[schemars(with = "Option<Instant>")]
     pub start: Option<Timestamp>,
     /// When it is expected to be over.
+    #[schemars(with = "Option<Instant>")]
     pub end: Option<Timestamp>,
     /// The windows that work begins in, with commas between; none where there are none.
     pub window: Option<String>,
+    #[schemars(with = "Option<Instant>")]
     pub latest_safe_start: Option<Timestamp>,
+    #[schemars(with = "Option<Instant>")]
     pub deadline: Option<Timestamp>,
     #[serde(rename = "expectedSeconds", serialize_with = "as_seconds")]
+    #[schemars(with = "i64")]
     pub expected: SignedDuration,
     /// Whether it will not be over before its deadline, or only against the calendar.
     pub is_late: bool,
@@ -95,11 +101,15 @@ pub struct PlanEntry {
 }
 
 /// How a planned maintenance stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "is")]
 pub enum Standing {
     /// It was begun.
-    UnderWay { phase: MaintenancePhase, since: Timestamp },
+    UnderWay {
+        phase: MaintenancePhase,
+        #[schemars(with = "Instant")]
+        since: Timestamp,
+    },
     /// It may begin now.
     Due,
     /// It begins later.
@@ -108,6 +118,7 @@ pub enum Standing {
     MovesEvent {
         #[serde(rename = "eventId")]
         event_id: String,
+        #[schemars(with = "Instant")]
         to: Timestamp,
     },
     /// Something must change before it has a time.

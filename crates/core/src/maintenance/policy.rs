@@ -1,5 +1,6 @@
 //! What a MaintenancePolicy says, read and found valid; and what holds where there is none.
 
+mod manifest;
 mod read;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use machinist_api::{
 
 use crate::{calendar::Calendar, drift::policy::DriftDefaults};
 
+pub use manifest::read_manifest;
 pub use read::{read, selector};
 
 /// What holds for some machines.

@@ -182,7 +182,8 @@ impl Access {
     }
 }
 
-fn asked_by(user: &UserInfo) -> SubjectAccessReviewSpec {
+/// A question for somebody.
+pub(crate) fn asked_by(user: &UserInfo) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         user: user.username.clone(),
         groups: user.groups.clone(),

@@ -71,7 +71,10 @@ async fn a_question_is_answered_over_tls_with_a_certificate_of_our_own() {
         &format!("--webhook-address-file={}", file.display()),
         "--metrics-tls-address=127.0.0.1:0",
     ]);
-    let servers = TlsServers::bind(&args, parts).await.unwrap();
+    let page = PageArgs { page_address: "127.0.0.1:0".parse().ok(), ..PageArgs::default() };
+    let servers = TlsServers::bind(&args, &page, parts).await.unwrap();
+    let Some(PageServer::Tls(page_server, _)) = &servers.page else { panic!("not over TLS") };
+    let page_address = page_server.address;
     let address = servers.webhook_address().unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{address}\n"));
     let mut bundle = servers.ca_bundle.clone();
@@ -79,7 +82,8 @@ async fn a_question_is_answered_over_tls_with_a_certificate_of_our_own() {
         (servers.metrics.as_ref().unwrap().0.address, Readiness::default());
     let api_servers = &stores.openshift.api_servers;
     let region = Some("r-1".to_owned());
-    servers.start(parts, &readiness, api_servers, &stores.infrastructures, region);
+    let shown = || Router::new().route("/", axum::routing::get(async || "the page"));
+    servers.start(parts, &readiness, api_servers, &stores.infrastructures, region, shown);
 
     let authorities = loop {
         match bundle.get() {
@@ -117,6 +121,8 @@ async fn a_question_is_answered_over_tls_with_a_certificate_of_our_own() {
     // The metrics share the certificate, and are for nobody without a token.
     let mut scraper = Connected::to(metrics_address, &authorities).await.unwrap();
     assert_eq!(scraper.get("/metrics").await.unwrap().0, 401);
+    let mut reader = Connected::to(page_address, &authorities).await.unwrap();
+    assert_eq!(reader.get("/").await.unwrap(), (200, "the page".to_owned()));
     assert!(
         api_server
             .lock()

@@ -37,7 +37,7 @@ pub(super) fn impossible_budgets(pods: &[&Pod], budgets: &[&PodDisruptionBudget]
 }
 
 /// Whether it would allow nothing even if all of its pods were healthy.
-fn is_impossible(budget: &PodDisruptionBudget) -> bool {
+pub fn is_impossible(budget: &PodDisruptionBudget) -> bool {
     budget.status.as_ref().is_some_and(|status| {
         status.expected_pods > 0 && status.desired_healthy >= status.expected_pods
     })

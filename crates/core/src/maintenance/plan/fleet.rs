@@ -52,6 +52,8 @@ pub struct FleetMachine<'a> {
     pub under_way: Option<UnderWay>,
     /// The value of the annotation with which a person approves.
     pub approval: Option<&'a str>,
+    /// Until when a person put it off.
+    pub postponed_until: Option<Timestamp>,
     /// When a maintenance that failed may be tried again.
     pub next_attempt: Option<Timestamp>,
     /// Why the provider's event could not be moved, where that was tried often enough.

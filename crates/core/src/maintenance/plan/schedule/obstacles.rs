@@ -82,6 +82,10 @@ pub(super) fn earliest(task: &Task<'_>, now: Timestamp) -> Earliest {
         let message = format!("work may begin at {at} at the earliest");
         put_off(at, Wait::on(reason::NOT_YET, message));
     }
+    if let Some(at) = task.machine.postponed_until {
+        let message = format!("a person put it off until {at}");
+        put_off(at, Wait::on(reason::NOT_YET, message));
+    }
     if let Some(at) = task.machine.next_attempt {
         let message = format!("the last attempt failed, and it is tried again at {at}");
         put_off(at, Wait::on(reason::RETRY_LATER, message));

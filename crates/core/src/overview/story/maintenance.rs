@@ -3,19 +3,18 @@
 
 use jiff::Timestamp;
 use machinist_api::{MaintenanceReasonKind, MaintenanceReasonState, TimelineEntry};
-use machinist_core::maintenance::{PlanEntry, plan::duration_in_words, records};
 use serde::Serialize;
 
-use super::story::policy_of;
+use super::policy_of;
 use crate::{
-    fleet::{Picture, Sight, name_of},
-    snapshot::Snapshot,
+    maintenance::{PlanEntry, plan::duration_in_words, reason, records},
+    overview::picture::{Picture, Sight, name_of},
 };
 
 /// The maintenance of one machine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct MaintenanceStory {
+pub struct MaintenanceStory {
     /// How far it is; none while there is no record of it.
     pub phase: Option<String>,
     /// The last sentence of its record.
@@ -35,7 +34,7 @@ pub(super) struct MaintenanceStory {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ReasonStory {
+pub struct ReasonStory {
     pub title: String,
     pub description: Option<String>,
     pub state: MaintenanceReasonState,
@@ -48,18 +47,14 @@ pub(super) struct ReasonStory {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct WaitStory {
+pub struct WaitStory {
     pub reason: String,
     pub message: String,
 }
 
-pub(super) fn story(
-    sight: &Sight<'_>,
-    snapshot: &Snapshot,
-    picture: &Picture<'_>,
-) -> Option<MaintenanceStory> {
+pub fn story(sight: &Sight<'_>, picture: &Picture<'_>) -> Option<MaintenanceStory> {
     let name = name_of(sight.machine);
-    let record = records::counting(&snapshot.maintenances).get(name).copied();
+    let record = picture.records.get(name).copied();
     let record = record.filter(|record| records::is_about(record, sight.machine));
     let entry = picture.plan.entry(name);
     let status = record.and_then(|record| record.status.as_ref());
@@ -97,7 +92,7 @@ fn reasons(name: &str, picture: &Picture<'_>) -> Vec<ReasonStory> {
     reasons
         .iter()
         .map(|reason| ReasonStory {
-            title: machinist_core::maintenance::reason::title(reason),
+            title: reason::title(reason),
             // A person's own words are part of the title.
             description: reason
                 .description

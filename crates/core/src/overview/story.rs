@@ -1,31 +1,36 @@
 //! What is worth saying of one machine? The story is also what `-o json` prints: names are never changed,
 //! only added; times are in UTC.
 
+pub mod help;
+pub mod maintenance;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionStatus, Machine, MachineSet,
     names::{annotation, condition_type, label},
 };
-use machinist_core::{
-    drift::Class,
-    health::{Memory, Target, policy::Policy as HealthPolicy, verdict::Verdict, verdict::judge},
-    maintenance::{control_plane, outdated},
-    node,
-};
 use serde::Serialize;
 
-use super::{help, maintenance, maintenance::MaintenanceStory};
+use self::maintenance::MaintenanceStory;
+use super::{
+    picture::{Picture, Sight, name_of},
+    seen::{self, InstanceView, NodeView, Nodes, Waiting},
+    waiting,
+};
 use crate::{
-    fleet::{Picture, Sight, name_of},
-    snapshot::Snapshot,
-    status::{self, NodeState, Nodes, Waiting},
+    drift::Class,
+    health::{Memory, Target, policy::Policy as HealthPolicy, verdict::Verdict, verdict::judge},
+    maintenance::{
+        control_plane, outdated,
+        policies::{Chosen, Subject},
+    },
 };
 
 /// One machine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Story {
+pub struct Story {
     pub name: String,
     pub namespace: String,
     /// Empty while nobody has looked at the machine.
@@ -35,8 +40,8 @@ pub(super) struct Story {
     pub role: Option<String>,
     pub pool: Option<String>,
     pub zone: Option<String>,
-    pub instance: Option<InstanceStory>,
-    pub node: Option<NodeStory>,
+    pub instance: Option<InstanceView>,
+    pub node: Option<NodeView>,
     /// The first thing that holds it up, as `machinist status` says it.
     pub waiting: Option<Waiting>,
     /// Conditions that are not well, in the operator's words.
@@ -60,25 +65,10 @@ pub(super) struct Story {
     pub help: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub(super) struct InstanceStory {
-    pub id: String,
-    pub state: Option<String>,
-    #[serde(rename = "type")]
-    pub type_: Option<String>,
-}
-
+/// A condition of the Machine or its Node.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NodeStory {
-    pub name: String,
-    pub state: NodeState,
-    pub is_cordoned: bool,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ConditionStory {
+pub struct ConditionStory {
     /// `Machine` or `Node`.
     pub of: &'static str,
     #[serde(rename = "type")]
@@ -89,8 +79,9 @@ pub(super) struct ConditionStory {
     pub since: Option<Timestamp>,
 }
 
+/// What happened behind the cluster's back and is not over.
 #[derive(Debug, Serialize)]
-pub(super) struct DriftStory {
+pub struct DriftStory {
     pub class: String,
     /// The class in words.
     pub words: Option<&'static str>,
@@ -100,16 +91,17 @@ pub(super) struct DriftStory {
     pub failure: Option<String>,
 }
 
-pub(super) fn story(sight: &Sight<'_>, snapshot: &Snapshot, picture: &Picture<'_>) -> Story {
+/// Tells the story of a machine.
+pub fn story(sight: &Sight<'_>, picture: &Picture<'_>) -> Story {
     let machine = sight.machine;
     let name = name_of(machine);
-    let nodes = Nodes::new(Some(&snapshot.nodes));
+    let nodes = Nodes::new(sight.node);
     let status = machine.status.clone().unwrap_or_default();
     let labels = machine.metadata.labels.as_ref();
     let label_of = |key: &str| labels.and_then(|all| all.get(key)).cloned();
     let fleet_machine = picture.gathered.fleet.machines.iter().find(|one| one.name == name);
-    let provider = status::provider_status(machine);
-    let set = set_of(machine, snapshot);
+    let provider = seen::provider_status(machine);
+    let set = picture.objects.set_of(machine);
     let mut story = Story {
         name: name.to_owned(),
         namespace: machine.metadata.namespace.clone().unwrap_or_default(),
@@ -119,13 +111,9 @@ pub(super) fn story(sight: &Sight<'_>, snapshot: &Snapshot, picture: &Picture<'_
         role: label_of(label::MACHINE_ROLE),
         pool: set.and_then(|set| set.metadata.name.clone()),
         zone: label_of(label::ZONE),
-        instance: instance(machine),
-        node: nodes.of(machine).map(|(name, state, node)| NodeStory {
-            name,
-            state,
-            is_cordoned: node.is_some_and(node::is_unschedulable),
-        }),
-        waiting: status::of_machine(machine, &nodes),
+        instance: seen::instance(machine),
+        node: nodes.view_of(machine),
+        waiting: waiting::of_machine(machine, &nodes),
         conditions: conditions(&status.conditions, sight.node),
         drift: provider.drift.map(|drift| DriftStory {
             words: Class::from_reason(&drift.class).map(Class::in_words),
@@ -135,35 +123,16 @@ pub(super) fn story(sight: &Sight<'_>, snapshot: &Snapshot, picture: &Picture<'_
             failure: drift.failure,
         }),
         hold: fleet_machine.and_then(|one| one.hold).map(str::to_owned),
-        pauses: pauses(machine, set, snapshot, picture),
+        pauses: pauses(machine, set, picture),
         outdated: set.map_or_else(Vec::new, |set| outdated::differences(machine, set)),
-        health: health(sight, snapshot, picture.now),
+        health: health(sight, picture),
         hooks: hooks(machine),
         control_plane: members_problems(sight, picture),
-        maintenance: maintenance::story(sight, snapshot, picture),
+        maintenance: maintenance::story(sight, picture),
         help: Vec::new(),
     };
     story.help = help::of(&story);
     story
-}
-
-fn instance(machine: &Machine) -> Option<InstanceStory> {
-    let provider = status::provider_status(machine);
-    let from_provider_id = || machine.spec.provider_id.as_deref()?.rsplit('/').next();
-    let id = provider.instance_id.clone().or_else(|| from_provider_id().map(str::to_owned))?;
-    let labels = machine.metadata.labels.as_ref();
-    Some(InstanceStory {
-        id,
-        state: status::instance_state(machine, &provider),
-        type_: labels.and_then(|all| all.get(label::INSTANCE_TYPE)).cloned(),
-    })
-}
-
-/// The MachineSet that owns a Machine.
-pub(super) fn set_of<'a>(machine: &Machine, snapshot: &'a Snapshot) -> Option<&'a MachineSet> {
-    let owners = machine.metadata.owner_references.iter().flatten();
-    let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    snapshot.sets.iter().find(|set| set.metadata.uid.as_ref() == Some(&owner.uid))
 }
 
 fn conditions(of_machine: &[Condition], node: Option<&Node>) -> Vec<ConditionStory> {
@@ -203,17 +172,12 @@ fn conditions(of_machine: &[Condition], node: Option<&Node>) -> Vec<ConditionSto
 }
 
 /// Every pause that holds for a machine, with its reason.
-fn pauses(
-    machine: &Machine,
-    set: Option<&MachineSet>,
-    snapshot: &Snapshot,
-    picture: &Picture<'_>,
-) -> Vec<String> {
+fn pauses(machine: &Machine, set: Option<&MachineSet>, picture: &Picture<'_>) -> Vec<String> {
     let with_why = |what: String, why: &str| {
         if why.is_empty() || why == "true" { what } else { format!("{what}: {why}") }
     };
     let mut pauses = Vec::new();
-    if let Some(why) = snapshot.pause() {
+    if let Some(why) = picture.objects.pause() {
         pauses.push(with_why("the whole cluster".to_owned(), why));
     }
     let policy = policy_of(machine, picture);
@@ -238,8 +202,7 @@ fn pauses(
 }
 
 /// The name of the policy that holds for a machine; none where no policy selects it.
-pub(super) fn policy_of(machine: &Machine, picture: &Picture<'_>) -> Option<String> {
-    use machinist_core::maintenance::policies::{Chosen, Subject};
+pub fn policy_of(machine: &Machine, picture: &Picture<'_>) -> Option<String> {
     let name = name_of(machine);
     let one = picture.gathered.fleet.machines.iter().find(|one| one.name == name)?;
     let subject = Subject { labels: one.labels, pool: one.pool, role: one.role };
@@ -249,9 +212,9 @@ pub(super) fn policy_of(machine: &Machine, picture: &Picture<'_>) -> Option<Stri
     }
 }
 
-fn health(sight: &Sight<'_>, snapshot: &Snapshot, now: Timestamp) -> Vec<String> {
+fn health(sight: &Sight<'_>, picture: &Picture<'_>) -> Vec<String> {
     let mut told = Vec::new();
-    for check in &snapshot.health_checks {
+    for check in &picture.objects.health_checks {
         let name = check.metadata.name.as_deref().unwrap_or_default();
         let policy = match HealthPolicy::read(check) {
             Ok(policy) => policy,
@@ -267,7 +230,7 @@ fn health(sight: &Sight<'_>, snapshot: &Snapshot, now: Timestamp) -> Vec<String>
         let annotations = check.metadata.annotations.as_ref();
         let is_paused = annotations.is_some_and(|all| all.contains_key(annotation::PAUSED));
         let paused = if is_paused { " (the check is paused)" } else { "" };
-        told.push(match judge(&target, &policy, &Memory::default(), now) {
+        told.push(match judge(&target, &policy, &Memory::default(), picture.now) {
             Verdict::Healthy => format!("{name}: healthy{paused}"),
             Verdict::Deleting => format!("{name}: it is on its way out{paused}"),
             Verdict::Starting { until } => {

@@ -6,13 +6,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use machinist_api::names::{condition_type, phase, reason};
 use machinist_api::{Condition, ConditionStatus, Machine, MachineSet, MachineStatus, condition};
-use machinist_core::node;
 
-use super::fetch::Unreadable;
-use super::judge::{NodeState, Nodes, Waiting, instance_state, provider_status};
+use super::seen::{NodeState, Nodes, Waiting, instance_state, provider_status};
+use crate::node;
 
 /// Reasons that no condition has, because nobody writes them: they are seen from outside.
-mod seen {
+pub(super) mod seen {
     pub const NOT_LOOKED_AT: &str = "NotLookedAt";
     pub const LAUNCHING: &str = "Launching";
     pub const INSTANCE_PENDING: &str = "InstancePending";
@@ -28,12 +27,9 @@ mod seen {
     pub const UNREADABLE: &str = "Unreadable";
 }
 
-pub fn of_unreadable(object: &Unreadable) -> Waiting {
-    Waiting {
-        reason: seen::UNREADABLE.to_owned(),
-        message: format!("the object cannot be read: {}", object.problem),
-        since: None,
-    }
+/// What holds an object up that does not parse.
+pub fn of_unreadable(problem: &str) -> Waiting {
+    wait(seen::UNREADABLE, format!("the object cannot be read: {problem}"), None)
 }
 
 /// What holds a machine up; none when it is as it should be.

@@ -2,10 +2,10 @@
 
 use machinist_api::names::{annotation, maintenance_reason as reason, reason as condition_reason};
 
-use super::story::Story;
+use super::Story;
 
 /// One sentence for each thing that can be done, without the same one twice.
-pub(super) fn of(story: &Story) -> Vec<String> {
+pub fn of(story: &Story) -> Vec<String> {
     let mut help: Vec<String> = Vec::new();
     let mut add = |sentence: Option<String>| {
         if let Some(sentence) = sentence

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{Machine, MachineSet, names::label};
-use machinist_core::{
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{instant::Instant, objects::Objects};
+use crate::{
     calendar::{Calendar, Ending, HORIZON, Opening},
     maintenance::{
         Note, PolicySet,
-        managed_upgrade::Legacy,
         policies::{Chosen, Subject},
         policy::Policy,
     },
 };
-use serde::Serialize;
-
-use crate::snapshot::Snapshot;
 
 /// How far back the beginning of what is open now is looked for.
 const LOOK_BACK: SignedDuration = SignedDuration::from_hours(32 * 24);
@@ -25,7 +25,7 @@ const FREEZES_AHEAD: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub struct Question {
     pub from: Timestamp,
     /// How many openings of each policy.
     pub count: usize,
@@ -34,7 +34,7 @@ pub(super) struct Question {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub struct Report {
     /// From when on openings are listed.
     pub from: Timestamp,
     pub policies: Vec<PolicyView>,
@@ -44,7 +44,7 @@ pub(super) struct Report {
 /// A policy and its calendar.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PolicyView {
+pub struct PolicyView {
     /// None: what holds for machines without a policy.
     pub name: Option<String>,
     /// For how many machines it holds.
@@ -60,7 +60,7 @@ pub(super) struct PolicyView {
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct OpeningView {
+pub struct OpeningView {
     /// May be before the time that is asked from, where it is open then.
     pub start: Timestamp,
     pub end: Timestamp,
@@ -69,28 +69,28 @@ pub(super) struct OpeningView {
     pub until: Vec<String>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct FreezeView {
+/// A span in which nothing may begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FreezeView {
     pub name: String,
+    #[schemars(with = "Instant")]
     pub start: Timestamp,
+    #[schemars(with = "Instant")]
     pub end: Timestamp,
 }
 
-pub(super) fn report(snapshot: &Snapshot, question: &Question) -> Report {
-    let legacy = Legacy::read(
-        &snapshot.admin_freezes.iter().collect::<Vec<_>>(),
-        &snapshot.customer_freezes.iter().collect::<Vec<_>>(),
-        &snapshot.preferred_starts.iter().collect::<Vec<_>>(),
-    );
-    let set = PolicySet::read(&snapshot.policies, &legacy);
-    let machines = machines_by_policy(snapshot, &set);
+/// Lists the openings and freezes of each policy.
+pub fn report(objects: &Objects<'_>, question: &Question) -> Report {
+    let legacy = objects.legacy();
+    let set = objects.policy_set(&legacy);
+    let machines = machines_by_policy(objects, &set);
     let is_wanted = |name: Option<&str>| match &question.wanted {
         None => true,
         Some(names) => name.is_some_and(|name| names.iter().any(|one| one == name)),
     };
     let faults = set.faults();
     let mut policies = Vec::new();
-    for policy in &snapshot.policies {
+    for policy in &objects.policies {
         let name = policy.metadata.name.as_deref();
         if policy.metadata.deletion_timestamp.is_some() || !is_wanted(name) {
             continue;
@@ -117,7 +117,7 @@ pub(super) fn report(snapshot: &Snapshot, question: &Question) -> Report {
         policies.push(view(usual, held, question));
     }
     let mut notes = legacy.notes;
-    notes.extend(snapshot.notes.iter().cloned());
+    notes.extend(objects.notes.iter().cloned());
     notes.sort();
     Report { from: question.from, policies, notes }
 }
@@ -182,17 +182,18 @@ fn true_start(calendar: &Calendar, from: Timestamp) -> Timestamp {
     before.last().filter(|last| last.end > from).map_or(from, |last| last.start)
 }
 
-fn machines_by_policy(
-    snapshot: &Snapshot,
+/// For how many machines each policy holds.
+pub fn machines_by_policy(
+    objects: &Objects<'_>,
     policies: &PolicySet,
 ) -> BTreeMap<Option<String>, usize> {
-    let sets: BTreeMap<&str, &MachineSet> = snapshot
+    let sets: BTreeMap<&str, &MachineSet> = objects
         .sets
         .iter()
-        .map(|set| (set.metadata.uid.as_deref().unwrap_or_default(), set))
+        .map(|set| (set.metadata.uid.as_deref().unwrap_or_default(), *set))
         .collect();
     let mut machines = BTreeMap::new();
-    for machine in &snapshot.machines {
+    for machine in &objects.machines {
         let labels = machine.metadata.labels.as_ref();
         let subject = Subject {
             labels,

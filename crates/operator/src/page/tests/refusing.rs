@@ -1,0 +1,123 @@
+//! Are tricks refused, and is a browser told what it may do with every answer?
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn paths_that_have_to_be_decoded_or_lead_elsewhere_are_nobodys() {
+    let site = Site::new(true);
+    for path in [
+        "/api",
+        "/api/",
+        "/api/v1",
+        "/api/v1/",
+        "/api/v2/fleet",
+        "/api/v1/fleet/",
+        "/api/v1//fleet",
+        "/api/v1/./fleet",
+        "/api/v1/../v1/fleet",
+        "/api/v1/%66leet",
+        "/api/v1/machines/%2e%2e",
+        "/api/v1/machines/a%2Fapprove",
+        "/api/v1/machines/a/secrets",
+        "/api/v1/secrets",
+        "//api/v1/fleet",
+        "/assets/../index.html",
+        "/assets/..%2f..%2fetc/passwd",
+        "/etc/passwd.txt",
+        "/.env",
+    ] {
+        let (status, _, text) = site.get(path, "writer").await;
+        assert_eq!(status, 404, "{path}: {text}");
+    }
+    let long = format!("/api/v1/machines/{}", "a".repeat(600));
+    assert_eq!(site.get(&long, "writer").await.0, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_says_what_a_browser_may_do_with_it() {
+    let site = Site::new(true);
+    for (path, token) in [
+        ("/api/v1/fleet", "reader"),
+        ("/api/v1/fleet", ""),
+        ("/api/v1/fleet", "nobody"),
+        ("/api/v1/nothing", "reader"),
+        ("/", ""),
+        ("/machines/a", ""),
+        ("/nothing.js", ""),
+    ] {
+        let (_, headers, _) = site.get(path, token).await;
+        let of = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap());
+        assert!(of("content-security-policy").starts_with("default-src 'none';"), "{path}");
+        assert!(!of("content-security-policy").contains("unsafe"), "{path}");
+        assert_eq!(of("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(of("x-frame-options"), "DENY", "{path}");
+        assert_eq!(of("referrer-policy"), "no-referrer", "{path}");
+        assert_eq!(of("set-cookie"), "", "{path}");
+        assert_eq!(of("access-control-allow-origin"), "", "{path}");
+        if path.starts_with("/api/v1/fleet") {
+            assert_eq!(of("cache-control"), "no-store", "{path}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_come_from_the_page_itself_as_json_and_in_small() {
+    let site = Site::new(true);
+    let path = "/api/v1/machines/b/approve";
+    let json = ("content-type", "application/json");
+    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(300 * 1024));
+    let table: [(&[(&str, &str)], &str, u16, &str); 11] = [
+        (&[], "{}", 415, "WrongContentType"),
+        (&[("content-type", "text/plain")], "{}", 415, "WrongContentType"),
+        (&[("content-type", "application/x-www-form-urlencoded")], "a=b", 415, "WrongContentType"),
+        (&[json, ("origin", "https://evil.example")], "{}", 403, "WrongOrigin"),
+        (&[json, ("origin", "null")], "{}", 403, "WrongOrigin"),
+        (&[json, ("sec-fetch-site", "cross-site")], "{}", 403, "WrongOrigin"),
+        (&[json, ("sec-fetch-site", "same-site")], "{}", 403, "WrongOrigin"),
+        (&[json], "no json", 400, "Invalid"),
+        (&[json], r#"{"anyReason":true,"x":1}"#, 400, "Invalid"),
+        (&[json], &large, 413, "TooLarge"),
+        (&[json, ("origin", "https://page.example.evil")], "{}", 403, "WrongOrigin"),
+    ];
+    for (headers, content, status, code) in table {
+        let answer = site.ask(request(Method::POST, path, "writer", content, headers)).await;
+        let (got, _, text) = told(answer).await;
+        assert_eq!(got, status, "{headers:?}: {text}");
+        assert!(text.contains(code), "{headers:?}: {text}");
+    }
+    assert!(site.log.lock().unwrap().is_empty(), "nothing was sent on");
+    for headers in [
+        &[json, ("origin", "https://page.example"), ("sec-fetch-site", "same-origin")][..],
+        &[json, ("origin", "https://proxy.example"), ("sec-fetch-site", "cross-site")],
+    ] {
+        let answer = site.ask(request(Method::POST, path, "writer", "{}", headers)).await;
+        assert_eq!(told(answer).await.0, 200, "{headers:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_path_has_one_method() {
+    let site = Site::new(true);
+    for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::HEAD] {
+        for path in ["/api/v1/fleet", "/api/v1/pause"] {
+            let answer = site.ask(request(method.clone(), path, "writer", "", &[])).await;
+            assert_eq!(told(answer).await.0, 405, "{method} {path}");
+        }
+    }
+    assert_eq!(site.get("/api/v1/pause", "writer").await.0, 405);
+    assert_eq!(site.post("/api/v1/fleet", "writer", "{}").await.0, 405);
+    let answer = site.ask(request(Method::POST, "/", "", "", &[])).await;
+    assert_eq!(told(answer).await.0, 405);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_answered_before_the_cluster_was_read() {
+    let World { context, supervisor, .. } = World::new();
+    let site = Site::new(false);
+    let context = Arc::new(context);
+    let board = Board::new(&context, "ns");
+    assert!(board.current().await.is_err());
+    fill(&context);
+    board.current().await.unwrap();
+    drop((site, supervisor));
+}

@@ -1,0 +1,215 @@
+//! What does a person change? Core says what is to be written; the API server is sent it with the person's
+//! own token, checks the person's own rights, and puts the person's name into its audit log.
+
+use axum::{body::Body, response::Response};
+use http::StatusCode;
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams},
+};
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_core::overview::{
+    fleet::PlaceWord,
+    instant::Instant,
+    wish::{
+        Change, Object, Write, approve as approval,
+        pause::{self as pauses, Place, Signature, Wish},
+        postpone as postponement,
+    },
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    Page,
+    access::{Right, User},
+    answer::{Refused, json},
+    reads::pictured,
+};
+
+/// What `kubectl get -o yaml --show-managed-fields` shows as the writer.
+const FIELD_MANAGER: &str = "machinist-page";
+/// For how long the disruption gate lets be what is approved here.
+const GATE_OPEN: SignedDuration = SignedDuration::from_hours(1);
+
+/// What is said where nothing can be changed.
+pub(super) const READ_ONLY: &str = "this page only shows: the operator runs without --page-writes";
+
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Approve {
+    /// Whatever the reasons become.
+    #[serde(default)]
+    pub any_reason: bool,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Postpone {
+    /// Without a time a postponement is taken back.
+    #[schemars(with = "Option<Instant>")]
+    pub until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pause {
+    pub place: PlaceWord,
+    /// None for the whole cluster.
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Resume {
+    pub place: PlaceWord,
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(super) struct Done {
+    /// False where it was so already.
+    pub changed: bool,
+    pub sentence: String,
+}
+
+pub(super) async fn approve(
+    page: &Page,
+    user: &User,
+    token: &str,
+    name: &str,
+    wish: Approve,
+) -> Result<Response<Body>, Refused> {
+    begin(page, user).await?;
+    let until = page.context.env.now().checked_add(GATE_OPEN).unwrap_or(Timestamp::MAX);
+    let how = approval::How { any_reason: wish.any_reason, until };
+    let name = name.to_owned();
+    let change = pictured(page, move |picture, _| approval::machine(&name, how, picture)).await??;
+    carry_out(page, token, change).await
+}
+
+pub(super) async fn postpone(
+    page: &Page,
+    user: &User,
+    token: &str,
+    name: &str,
+    wish: Postpone,
+) -> Result<Response<Body>, Refused> {
+    begin(page, user).await?;
+    let name = name.to_owned();
+    let until = wish.until;
+    let change =
+        pictured(page, move |picture, _| postponement::machine(&name, until, picture)).await??;
+    carry_out(page, token, change).await
+}
+
+pub(super) async fn pause(
+    page: &Page,
+    user: &User,
+    token: &str,
+    wish: Pause,
+) -> Result<Response<Body>, Refused> {
+    let place = place(wish.place, wish.name)?;
+    change_pause(page, user, token, place, Wish::Pause { reason: wish.reason }).await
+}
+
+pub(super) async fn resume(
+    page: &Page,
+    user: &User,
+    token: &str,
+    wish: Resume,
+) -> Result<Response<Body>, Refused> {
+    let place = place(wish.place, wish.name)?;
+    change_pause(page, user, token, place, Wish::Resume).await
+}
+
+async fn change_pause(
+    page: &Page,
+    user: &User,
+    token: &str,
+    place: Place,
+    wish: Wish,
+) -> Result<Response<Body>, Refused> {
+    begin(page, user).await?;
+    let at = machinist_api::condition::to_seconds(page.context.env.now()).0;
+    let signature = Signature { by: user.name().to_owned(), at };
+    let shown = page.board.current().await?;
+    let change = pauses::decide(&wish, &place, &shown.snapshot.objects(), &signature)?;
+    carry_out(page, token, change).await
+}
+
+fn place(word: PlaceWord, name: Option<String>) -> Result<Place, Refused> {
+    let named = |name: Option<String>| name.ok_or_else(|| Refused::invalid("name: Required value"));
+    Ok(match word {
+        PlaceWord::Cluster => Place::Cluster,
+        PlaceWord::Policy => Place::Policy(named(name)?),
+        PlaceWord::Pool => Place::Pool(named(name)?),
+        PlaceWord::Machine => Place::Machine(named(name)?),
+    })
+}
+
+/// Refuses before anything is looked up for somebody who may not even see it.
+async fn begin(page: &Page, user: &User) -> Result<(), Refused> {
+    if !page.writes {
+        return Err(Refused::new(StatusCode::FORBIDDEN, "ReadOnly", READ_ONLY));
+    }
+    page.access.require(user, Right::ListMachines).await
+}
+
+async fn carry_out(page: &Page, token: &str, change: Change) -> Result<Response<Body>, Refused> {
+    if let Some(write) = &change.write {
+        let client = (page.as_user)(token).map_err(|error| {
+            tracing::warn!(%error, "no client can be made for a user");
+            Refused::unknown()
+        })?;
+        send(client, write).await.map_err(refused)?;
+    }
+    Ok(json(&Done { changed: change.write.is_some(), sentence: change.sentence }))
+}
+
+async fn send(client: Client, write: &Write) -> kube::Result<()> {
+    let namespace = write.namespace.as_str();
+    match write.on {
+        Object::Maintenance => {
+            patch(&Api::<MachineMaintenance>::namespaced(client, namespace), write).await
+        }
+        Object::Machine => patch(&Api::<Machine>::namespaced(client, namespace), write).await,
+        Object::Pool => patch(&Api::<MachineSet>::namespaced(client, namespace), write).await,
+        Object::Policy => patch(&Api::<MaintenancePolicy>::all(client), write).await,
+        Object::Namespace => {
+            patch(&Api::<k8s_openapi::api::core::v1::Namespace>::all(client), write).await
+        }
+    }
+}
+
+async fn patch<K>(api: &Api<K>, write: &Write) -> kube::Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let parameters =
+        PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    api.patch(&write.name, &parameters, &Patch::Merge(&write.patch)).await.map(|_| ())
+}
+
+/// The API server's own words, where it has any.
+fn refused(error: kube::Error) -> Refused {
+    let kube::Error::Api(status) = error else {
+        tracing::warn!(%error, "the API server cannot be asked to change something for a user");
+        return Refused::unknown();
+    };
+    let (code, word) = match status.code {
+        401 => return Refused::unauthenticated(),
+        403 => (StatusCode::FORBIDDEN, "Forbidden"),
+        404 => (StatusCode::NOT_FOUND, "NotFound"),
+        409 => (StatusCode::CONFLICT, "Conflict"),
+        400 | 422 => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
+        _ => return Refused::unknown(),
+    };
+    Refused::new(code, word, status.message)
+}
