@@ -1,6 +1,6 @@
 //! What can a person do with Machinist from a shell? One module for each subcommand.
 //!
-//! `status`, `plan`, `explain`, `approve`, `maintenance` and `windows` need a cluster and nothing else. The
+//! `status`, `plan`, `explain`, `approve`, `maintenance`, `windows` and `doctor` need a cluster and nothing else. The
 //! rest stands on the testbed, behind the feature `up`.
 
 #![expect(
@@ -16,6 +16,7 @@ mod args;
 mod bench;
 #[cfg(feature = "up")]
 mod cloud;
+mod doctor;
 #[cfg(feature = "up")]
 mod down;
 mod explain;
@@ -79,6 +80,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Maintenance(args) => maintenance::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => explain::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => doctor::run(args).await,
         #[cfg(feature = "up")]
         Command::Up(args) => up::run(args).await.map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "up")]
