@@ -31,7 +31,7 @@ pub(super) fn credentials(observed: &Observed, leases: &Leases) -> Check {
         ProblemKind::CredentialsRefused => Some(Finding::failed(
             Code::WrongCredentials,
             format!("the credentials of {} are refused", cloud.name),
-            format!("{how}: {}", problem.message),
+            format!("{}; {how}", problem.message),
             "put working keys into the secret that the name ends with; they are taken up within a minute, \
              without a restart"
                 .to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn credentials(observed: &Observed, leases: &Leases) -> Check {
 
 pub(super) fn endpoints(observed: &Observed, leases: &Leases) -> Check {
     of_kind(ENDPOINTS, observed, leases, "every cloud answers", |cloud, problem, how| {
-        let seen = format!("{how}: {}", problem.message);
+        let seen = format!("{}; {how}", problem.message);
         match problem.kind {
             ProblemKind::CredentialsRefused | ProblemKind::PermissionMissing => None,
             ProblemKind::Unreachable => {

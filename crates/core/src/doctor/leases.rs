@@ -126,7 +126,7 @@ pub(super) fn operator(observed: &Observed, leases: &Leases) -> Check {
     findings.extend(said(observed, leases));
     let well = match &leases.foremost {
         Some(holder) if leases.is_led() => format!("{holder} leads"),
-        Some(holder) => format!("{holder} has some of the leases, and nobody leads without all"),
+        Some(holder) => format!("nobody leads: {holder} lacks a lease"),
         None => String::new(),
     };
     Check::of(OPERATOR, well, findings)

@@ -65,6 +65,6 @@ pub(super) fn operators(observed: &Observed) -> Check {
             ),
         )
     });
-    let well = format!("{user} may do all {} things that it has to", rights.asked);
+    let well = format!("all {} are there, for {user}", rights.asked);
     Check::of(OPERATORS, well, findings.collect())
 }
