@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench crds webhooks manifests tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench crds webhooks manifests reference tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ webhooks: ## Write deploy/webhooks anew from the configurations of crates/core
 manifests: crds ## Write deploy/openshift anew out of deploy/kustomize
 	@scripts/setup.sh c rust go
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --test e2e install::openshift::the_manifests_are
+
+reference: ## Write docs/reference anew from the code
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --lib args::reference
 
 tools: ## Build the Go programs of the testbed and the tests into the user's cache folder
 	@scripts/setup.sh go

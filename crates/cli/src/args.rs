@@ -1,6 +1,10 @@
 //! Which words does the program take?
 
+mod help;
 mod maintenance;
+#[cfg(test)]
+mod reference;
+mod seeing;
 
 use std::path::PathBuf;
 
@@ -9,6 +13,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 pub use maintenance::{
     ApproveArgs, CalendarOutput, Document, ExplainArgs, FleetArgs, MaintenanceArgs,
     MaintenanceCommand, PausedArgs, PlanArgs, WindowsArgs,
+};
+pub use seeing::{
+    CompletionArgs, DriftArgs, DumpArgs, DumpOutput, EventsArgs, ManArgs, ShellName, SourceName,
 };
 
 /// Machine lifecycle and maintenance for Kubernetes, from a shell.
@@ -71,6 +78,33 @@ pub enum Command {
     /// Show when work may begin next, and when it may not. Only reads.
     Windows(WindowsArgs),
 
+    /// Show what happened behind the cluster's back, by which cause, and what is done about it. Only reads.
+    ///
+    /// Stops, starts, reboots and terminations that nobody asked the cluster for. What is not over is
+    /// on the machines; what is over is told as long as the API server keeps its events, usually an hour.
+    ///
+    /// Fields of `-o json`: `asOf`, `incidents` (each with `machine`, `class`, `words`, `since`, `cause`,
+    /// `isOver`, `done`, `next`, `needsAPerson`, `sentence` and more), `notes`.
+    Drift(DriftArgs),
+
+    /// Show what the cloud, the cluster and Machinist did, in one timeline. Only reads.
+    ///
+    /// Fields of `-o json`: `asOf`, `happenings` (each with `time`, `source`, `severity`, `reason`,
+    /// `message`, `count`, `about`, `machine`), `notes`. With --follow each happening is a line.
+    Events(EventsArgs),
+
+    /// Write a snapshot of the fleet to one file, which other commands and the simulator read.
+    ///
+    /// Secrets are never read. Of pods and nodes only what Machinist judges by is kept; what could hold
+    /// a secret (environment, arguments, user data, annotations of others) is left out.
+    Dump(DumpArgs),
+
+    /// Print a script that completes commands and flags in a shell.
+    Completion(CompletionArgs),
+
+    /// Print the manual, or write a page for each command into a folder.
+    Man(ManArgs),
+
     /// Look for what is wrong with the installation, and say what to fix. Only reads.
     ///
     /// Checks the definitions and their versions, your rights and the operator's, whether the operator
@@ -78,8 +112,7 @@ pub enum Command {
     /// What only the operator can know is taken from what it says of itself: this command has no
     /// credentials of the cloud.
     ///
-    /// Exit codes: 0 nothing failed (there may be warnings), 1 the examination could not be made, 2 wrong
-    /// usage, 3 something failed.
+    /// A check that failed makes the exit code 1, as a failed examination does; warnings alone leave it 0.
     ///
     /// Fields of `-o json`: `level` (ok, warning, failed), `checks` (each with `name`, `level`, `says`,
     /// `findings`; each of these with `code`, `level`, `what`, `seen`, `fix`). Names are never changed,
@@ -283,13 +316,18 @@ pub struct BenchArgs {
 
 /// Reads the command line; wrong usage ends the process with code 2 and says what is right.
 pub fn read() -> Args {
-    let mut command = Args::command();
+    let mut command = definition();
     if is_plugin() {
         // What the person typed, so that usage lines can be copied.
         command = command.bin_name("kubectl machinist");
     }
     let matches = command.get_matches();
     Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// The whole definition: what completion, manual and reference are made of, too.
+pub fn definition() -> clap::Command {
+    help::with_exit_codes(Args::command())
 }
 
 fn is_plugin() -> bool {
@@ -306,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_definition_is_consistent() {
-        Args::command().debug_assert();
+        definition().debug_assert();
     }
 
     #[test]

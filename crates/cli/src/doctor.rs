@@ -21,9 +21,6 @@ use crate::kubeconfig::{Access, connect};
 use crate::screen;
 use crate::status::say_which_cluster;
 
-/// Something does not work. Other than 1, by which a script knows that the examination itself failed.
-const SOMETHING_FAILED: u8 = 3;
-
 pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
     let connection = connect(&args.cluster, Access::Read).await?;
     say_which_cluster(&connection, args.output);
@@ -37,7 +34,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitCode> {
 fn exit_code(report: &Report) -> ExitCode {
     match report.level {
         Level::Ok | Level::Warning => ExitCode::SUCCESS,
-        Level::Failed => ExitCode::from(SOMETHING_FAILED),
+        Level::Failed => ExitCode::FAILURE,
     }
 }
 

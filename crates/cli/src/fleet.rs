@@ -14,7 +14,7 @@ use machinist_api::{
     Machine, MachineMaintenance, MachineSet, MaintenanceReasonKind, MaintenanceReasonState,
     MaintenanceWait,
     condition::{self, ConditionStatus},
-    names::{condition_type, label},
+    names::{condition_type, label, maintenance_reason},
 };
 use machinist_core::{
     cloud::InstanceId,
@@ -43,7 +43,7 @@ pub struct Picture<'a> {
     pub policies: &'a PolicySet,
     pub control_plane: &'a ControlPlane,
     pub sights: &'a BTreeMap<&'a str, Sight<'a>>,
-    /// What the maintenances that are under way wait for, as the operator recorded it, by Machine.
+    /// What maintenances wait for that only the operator sees, as it recorded it, by Machine.
     pub held_up: &'a BTreeMap<&'a str, &'a [MaintenanceWait]>,
     pub now: Timestamp,
 }
@@ -145,7 +145,9 @@ pub fn with_plan<R>(
     plan.notes.extend(snapshot.notes.iter().cloned());
     plan.notes.sort();
     plan.notes.dedup();
-    let held_up = records.iter().map(|(name, record)| (*name, waits_of(record))).collect();
+    let recorded: BTreeMap<&str, Vec<MaintenanceWait>> =
+        records.iter().map(|(name, record)| (*name, waits_of(record, plan.entry(name)))).collect();
+    let held_up = recorded.iter().map(|(name, waits)| (*name, waits.as_slice())).collect();
     look(&Picture {
         held_up: &held_up,
         gathered: &gathered,
@@ -187,13 +189,29 @@ pub fn supposed(id: String, instance: InstanceId, code: &str, not_before: Timest
     }
 }
 
-/// What a maintenance that is under way waits for; nothing for others, whose waits the plan knows.
-fn waits_of(record: &MachineMaintenance) -> &[MaintenanceWait] {
-    let status = record.status.as_ref();
-    let is_under_way =
-        status.and_then(|status| status.phase).is_some_and(|phase| phase.is_under_way());
-    let plan = status.filter(|_| is_under_way).and_then(|status| status.plan.as_ref());
-    plan.map(|plan| plan.waits_on.as_slice()).unwrap_or_default()
+/// What only the operator sees, which asks the provider, etcd's members and the gate.
+const ONLY_OPERATOR: [&str; 6] = [
+    maintenance_reason::CLOUD_UNKNOWN,
+    maintenance_reason::CONTROL_PLANE_NOT_READY,
+    maintenance_reason::GATE_HOLDS,
+    maintenance_reason::REASON_DOUBTFUL,
+    maintenance_reason::RETRY_LATER,
+    maintenance_reason::STEP_FAILED,
+];
+
+/// What the operator recorded that a maintenance waits for: all of it while it is under way, and before
+/// that what cannot be known here. The plan knows the rest, and newer.
+fn waits_of(record: &MachineMaintenance, entry: Option<&PlanEntry>) -> Vec<MaintenanceWait> {
+    let Some(status) = record.status.as_ref() else { return Vec::new() };
+    let is_under_way = status.phase.is_some_and(|phase| phase.is_under_way());
+    let is_over = status.phase.is_some_and(|phase| phase.is_over());
+    let is_news = |wait: &&MaintenanceWait| {
+        let is_known =
+            entry.is_some_and(|entry| entry.waits_on.iter().any(|one| one.message == wait.message));
+        is_under_way || ONLY_OPERATOR.contains(&wait.reason.as_str()) && !is_known
+    };
+    let waits = status.plan.iter().filter(|_| !is_over).flat_map(|plan| &plan.waits_on);
+    waits.filter(is_news).cloned().collect()
 }
 
 /// Since when the provider's checks fail: as recorded, else as the Machine's condition says.

@@ -1,7 +1,8 @@
 //! What can a person do with Machinist from a shell? One module for each subcommand.
 //!
-//! `status`, `plan`, `explain`, `approve`, `maintenance`, `windows` and `doctor` need a cluster and nothing else. The
-//! rest stands on the testbed, behind the feature `up`.
+//! `status`, `plan`, `explain`, `drift`, `events`, `dump`, `approve`, `maintenance`, `windows` and `doctor`
+//! need a cluster and nothing else; `completion` and `man` not even that. The rest stands on the testbed, behind the
+//! feature `up`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,19 +17,28 @@ mod args;
 mod bench;
 #[cfg(feature = "up")]
 mod cloud;
+mod completion;
 mod doctor;
+mod document;
 #[cfg(feature = "up")]
 mod down;
+mod drift;
+mod dump;
+mod events;
 mod explain;
 mod failure;
 mod fleet;
 #[cfg(feature = "up")]
 mod home;
+#[cfg(test)]
+mod krew;
 mod kubeconfig;
 mod maintenance;
+mod man;
 mod plan;
 #[cfg(feature = "up")]
 mod programs;
+mod progress;
 mod reader;
 mod screen;
 #[cfg(feature = "up")]
@@ -42,6 +52,7 @@ mod target;
 mod testing;
 #[cfg(feature = "up")]
 mod up;
+mod watching;
 mod windows;
 mod zone;
 
@@ -49,7 +60,7 @@ use std::process::ExitCode;
 
 use args::Command;
 
-/// The whole program. Exit codes: 0 done, 1 failed, 2 wrong usage.
+/// The whole program. What its exit codes say is in `args::help`.
 pub fn main() -> ExitCode {
     #[cfg(feature = "up")]
     machinist_testbed::guard::run_if_asked();
@@ -80,6 +91,11 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Maintenance(args) => maintenance::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Explain(args) => explain::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Plan(args) => plan::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Drift(args) => drift::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Events(args) => events::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Dump(args) => dump::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Completion(args) => completion::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Man(args) => man::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(args).await,
         #[cfg(feature = "up")]
         Command::Up(args) => up::run(args).await.map(|()| ExitCode::SUCCESS),

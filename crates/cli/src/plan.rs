@@ -10,34 +10,33 @@ mod timeline;
 mod view;
 mod what_if;
 
-use std::io::Write;
-
-use anyhow::Context;
 use jiff::Timestamp;
 
 use crate::{
     args::{Output, PlanArgs},
+    document::{self, Notation},
     fleet::{Picture, with_plan},
-    screen,
-    snapshot::{self, Extent, Snapshot},
+    screen::{self, Layout},
+    snapshot::{Extent, Snapshot},
+    watching,
     zone::Zone,
 };
 
 pub async fn run(args: PlanArgs) -> anyhow::Result<()> {
     let zone = Zone::choose(args.zone.zone.as_deref())?;
-    let now = now(&zone, args.at.as_deref())?;
     let wishes = what_if::read(&args.what_if, &zone)?;
-    let mut snapshot = snapshot::read(&args.fleet, Extent::Whole).await?;
-    snapshot.require_machines()?;
-    let policies = snapshot.try_policies(&args.policy)?;
-    let trial = Trial { policies, events: args.what_if.clone() };
-    let supposed = what_if::sightings(&wishes, &snapshot)?;
-    let layout =
-        Layout { zone: &zone, width: screen::width(), is_wide: args.output == Output::Wide };
-    let text = with_plan(&snapshot, &supposed, now, |picture| {
-        text(picture, &snapshot, &trial, args.output, &layout)
-    })?;
-    screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+    let show = |snapshot: &mut Snapshot, notation: Notation| {
+        let now = now(&zone, args.at.as_deref())?;
+        snapshot.require_machines()?;
+        let policies = snapshot.try_policies(&args.policy)?;
+        let trial = Trial { policies, events: args.what_if.clone() };
+        let supposed = what_if::sightings(&wishes, snapshot)?;
+        let layout = Layout::detect(&zone, args.output == Output::Wide);
+        with_plan(snapshot, &supposed, now, |picture| {
+            text(picture, snapshot, &trial, Form { output: args.output, notation }, &layout)
+        })
+    };
+    watching::show(&args.fleet, Extent::Whole, args.output, args.watch, show).await
 }
 
 /// The instant that is judged: the one that is asked for, else the present, to the second as the
@@ -58,29 +57,27 @@ struct Trial {
     events: Vec<String>,
 }
 
-/// For whom it is laid out.
+/// What is printed, and in how much room.
 #[derive(Clone, Copy, Debug)]
-struct Layout<'a> {
-    zone: &'a Zone,
-    /// None where the output goes to a file or another program.
-    width: Option<usize>,
-    is_wide: bool,
+struct Form {
+    output: Output,
+    notation: Notation,
 }
 
 fn text(
     picture: &Picture<'_>,
     snapshot: &Snapshot,
     trial: &Trial,
-    output: Output,
+    form: Form,
     layout: &Layout<'_>,
 ) -> anyhow::Result<String> {
     let view = || view::view(picture, trial, layout.zone);
-    Ok(match output {
-        Output::Json => serde_json::to_string_pretty(&view())? + "\n",
-        Output::Yaml => serde_saphyr::to_string(&view()).context("cannot write YAML")?,
+    Ok(match form.output {
+        Output::Json => document::json(&view(), form.notation)?,
+        Output::Yaml => document::yaml(&view(), form.notation)?,
         Output::Name => {
             let entries = picture.plan.entries.iter();
-            entries.map(|one| format!("machine.machine.openshift.io/{}\n", one.machine)).collect()
+            entries.map(|one| document::machine_name(&one.machine)).collect()
         }
         Output::Table | Output::Wide => {
             let mut text = table::heading(picture.plan, trial, layout);
@@ -96,7 +93,7 @@ fn text(
                     text.push_str(&timeline);
                 }
             }
-            text.push_str(&table::notes(picture.plan, layout));
+            text.push_str(&screen::notes(&picture.plan.notes, picture.plan.as_of, layout));
             text
         }
     })

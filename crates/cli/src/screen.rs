@@ -1,8 +1,94 @@
-//! How wide is the terminal, and what fits on a line of it?
+//! How wide is the terminal, what fits on a line of it, and how is a picture drawn over the one before?
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 
 use anyhow::Context;
+use jiff::Timestamp;
+use machinist_core::{decision::Severity, maintenance::Note};
+
+use crate::zone::Zone;
+
+/// Where no terminal says how wide it is.
+const USUAL_WIDTH: usize = 80;
+
+/// For whom an answer is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'a> {
+    pub zone: &'a Zone,
+    /// None where the output goes to a file or another program.
+    pub width: Option<usize>,
+    pub is_wide: bool,
+}
+
+impl<'a> Layout<'a> {
+    pub fn detect(zone: &'a Zone, is_wide: bool) -> Self {
+        Self { zone, width: width(), is_wide }
+    }
+
+    /// How long a line of text may be.
+    pub fn text_width(&self) -> usize {
+        self.width.unwrap_or(USUAL_WIDTH)
+    }
+
+    /// How long a row may be; none where nothing is cut.
+    pub fn table_width(&self) -> Option<usize> {
+        self.width.filter(|_| !self.is_wide)
+    }
+
+    /// Whether one line says everything of a thing, for `grep` and other programs.
+    pub fn is_one_line(&self) -> bool {
+        self.table_width().is_none()
+    }
+}
+
+pub fn joined(lines: &[String]) -> String {
+    lines.join("\n") + "\n"
+}
+
+/// Warnings and what else there is to say, for the end.
+pub fn notes(notes: &[Note], now: Timestamp, layout: &Layout<'_>) -> String {
+    let mut text = String::new();
+    for note in notes {
+        let label = match note.severity {
+            Severity::Warning => "Warning: ",
+            Severity::Normal => "Note: ",
+        };
+        if text.is_empty() {
+            text.push('\n');
+        }
+        let message = layout.zone.localize(&note.message, now);
+        text.push_str(&joined(&wrapped(label, &message, layout.text_width())));
+    }
+    text
+}
+
+/// A clear screen to draw on.
+pub fn clear() {
+    print!("\x1b[2J");
+}
+
+/// Draws a picture over the one before: home, then each line over the old one, then nothing below. No
+/// flicker.
+pub fn draw_over(mut terminal: impl Write, picture: &str) -> std::io::Result<()> {
+    let lines = fitting(picture);
+    write!(terminal, "\x1b[H{}\x1b[J", lines.join("\x1b[K\n") + "\x1b[K")
+}
+
+/// The lines that fit the terminal's height: what scrolls away cannot be drawn over.
+fn fitting(picture: &str) -> Vec<String> {
+    let lines: Vec<&str> = picture.trim_end().lines().collect();
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let height = size.map_or(0, |size| usize::from(size.ws_row));
+    if width().is_none() || height < 3 || lines.len() < height {
+        return lines.into_iter().map(str::to_owned).collect();
+    }
+    // The summary is the last line and stays.
+    let kept = height - 2;
+    let hidden = lines.len() - kept - 1;
+    let mut fitting: Vec<String> = lines.iter().take(kept).map(|line| (*line).to_owned()).collect();
+    fitting.push(format!("… {hidden} more lines; {}", lines.last().copied().unwrap_or_default()));
+    fitting
+}
 
 /// None where the output goes to a file or another program.
 pub fn width() -> Option<usize> {

@@ -6,7 +6,7 @@
 //! read is told, because the answer depends on it.
 
 mod files;
-mod live;
+pub mod live;
 mod policies;
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use k8s_openapi::{
     api::{
-        core::v1::{Namespace, Node, Pod},
+        core::v1::{Event, Namespace, Node, Pod},
         policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -34,6 +34,7 @@ use crate::{
     args::FleetArgs,
     failure::Hinted,
     kubeconfig::{Access, connect},
+    progress,
 };
 
 /// The objects of a cluster at one instant.
@@ -58,6 +59,8 @@ pub struct Snapshot {
     pub preferred_starts: Vec<PreferredUpgradeStartTime>,
     /// The Machines' namespace itself, which may carry a pause.
     pub home: Option<Namespace>,
+    /// What was told of the fleet, as far as the API server still knows it.
+    pub events: Vec<Event>,
     /// What could not be read.
     pub notes: Vec<Note>,
     /// Namespaces of Machines that are not looked at, where that is known.
@@ -71,13 +74,16 @@ pub enum Extent {
     Whole,
     /// What windows and freezes depend on, and which machines they hold for.
     Calendars,
+    /// The machines with what happened to them.
+    Happenings,
 }
 
 /// Reads what the arguments name, and nothing else is done to it.
 pub async fn read(args: &FleetArgs, extent: Extent) -> anyhow::Result<Snapshot> {
     let mut snapshot = if args.filename.is_empty() {
         let connection = connect(&args.cluster, Access::Read).await?;
-        live::read(&connection, &args.namespace, extent).await?
+        progress::shown("reading the cluster", live::read(&connection, &args.namespace, extent))
+            .await?
     } else {
         files::read(&args.filename, &args.namespace)?
     };
@@ -97,6 +103,11 @@ impl Snapshot {
         }
         self.sort();
         Ok(names)
+    }
+
+    /// The same where Events may still tell of Machines that are gone.
+    pub fn require_machines_or_events(&self) -> anyhow::Result<()> {
+        if self.events.is_empty() { self.require_machines() } else { Ok(()) }
     }
 
     /// Says where Machines are looked for in vain.
@@ -130,6 +141,7 @@ impl Snapshot {
         by_name(&mut self.budgets);
         by_name(&mut self.maintenances);
         by_name(&mut self.policies);
+        by_name(&mut self.events);
         self.notes.sort();
         self.notes.dedup();
     }

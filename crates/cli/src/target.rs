@@ -1,6 +1,10 @@
 //! Which object does a person mean by `machine/x`, `machines x` or just `x`?
 
-use crate::failure::Hinted;
+use std::collections::BTreeSet;
+
+use machinist_api::Machine;
+
+use crate::{failure::Hinted, snapshot::Snapshot};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -41,6 +45,47 @@ impl Target {
             return Err(Hinted::new(what, "name it as machine/NAME").into());
         }
         Ok(Self { kind, name: name.to_owned() })
+    }
+
+    /// The machines that are meant. One that is not there may still be spoken of.
+    pub fn machines(&self, snapshot: &Snapshot) -> anyhow::Result<BTreeSet<String>> {
+        let named = |is: &dyn Fn(&Machine) -> bool| -> BTreeSet<String> {
+            let machines = snapshot.machines.iter().filter(|machine| is(machine));
+            machines.filter_map(|machine| machine.metadata.name.clone()).collect()
+        };
+        let name = Some(self.name.as_str());
+        match self.kind {
+            Kind::Machine => Ok([self.name.clone()].into()),
+            Kind::Node => {
+                let link =
+                    |machine: &Machine| machine.status.as_ref()?.node_ref.as_ref()?.name.clone();
+                let found = named(&|machine| link(machine).as_deref() == name);
+                if found.is_empty() {
+                    let what = format!(
+                        "no Machine of namespace {} is linked to node {}",
+                        snapshot.namespace, self.name
+                    );
+                    return Err(Hinted::new(what, "`kubectl get nodes` lists the nodes").into());
+                }
+                Ok(found)
+            }
+            Kind::Pool => {
+                let is_there = snapshot.sets.iter().any(|set| set.metadata.name.as_deref() == name);
+                if !is_there {
+                    let what = format!(
+                        "there is no machineset {} in namespace {}",
+                        self.name, snapshot.namespace
+                    );
+                    let hint = "`machinist status` lists them; choose a namespace with -n";
+                    return Err(Hinted::new(what, hint).into());
+                }
+                Ok(named(&|machine| {
+                    let owners = machine.metadata.owner_references.iter().flatten();
+                    let mut owners = owners.filter(|owner| owner.controller == Some(true));
+                    owners.any(|owner| Some(owner.name.as_str()) == name)
+                }))
+            }
+        }
     }
 }
 

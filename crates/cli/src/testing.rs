@@ -1,5 +1,5 @@
-//! What do tests of several commands share? The fleet of `testdata/maintenance`, and texts that are held
-//! by files beside it.
+//! What do tests of several commands share? The fleets of `testdata`, and texts that are held by files
+//! beside them.
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,11 @@ pub fn berlin() -> Zone {
 
 pub async fn fleet() -> Snapshot {
     from_files(&[testdata("fleet.yaml")]).await.unwrap()
+}
+
+/// The fleet of `testdata/seeing`, to which a lot happened.
+pub async fn happened() -> Snapshot {
+    from_files(&[testdata("../seeing/happened.yaml")]).await.unwrap()
 }
 
 pub async fn from_files(paths: &[PathBuf]) -> anyhow::Result<Snapshot> {

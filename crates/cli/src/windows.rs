@@ -33,11 +33,19 @@ pub async fn run(args: WindowsArgs) -> anyhow::Result<()> {
         list::report(&snapshot, &list::Question { from, count: args.count.into(), wanted });
     let text = match args.output {
         CalendarOutput::Table => table::table(&report, &zone, screen::width()),
+        CalendarOutput::Wide => table::table(&report, &zone, None),
+        CalendarOutput::Name => names(&report),
         CalendarOutput::Json => serde_json::to_string_pretty(&report)? + "\n",
         CalendarOutput::Yaml => serde_saphyr::to_string(&report).context("cannot write YAML")?,
         CalendarOutput::Ical => ical::calendar(&report, now),
     };
     screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// The policies, as kubectl names them.
+fn names(report: &list::Report) -> String {
+    let names = report.policies.iter().filter_map(|policy| policy.name.as_deref());
+    names.map(|name| format!("maintenancepolicy.machinist.dev/{name}\n")).collect()
 }
 
 /// The policies that are asked for, by name; those of files are taken in. None means all.

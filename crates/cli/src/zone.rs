@@ -81,6 +81,14 @@ impl Zone {
         single_spaced(&self.column(instant, now))
     }
 
+    /// `Sat  7 Nov 22:00:09`, for what follows closely.
+    pub fn second(&self, instant: Timestamp, now: Timestamp) -> String {
+        let zoned = self.zoned(instant);
+        let is_this_year = zoned.year() == self.zone.to_datetime(now).year();
+        let format = if is_this_year { "%a %e %b %H:%M:%S" } else { "%a %e %b %Y %H:%M:%S" };
+        zoned.strftime(format).to_string()
+    }
+
     /// `22:00`.
     pub fn clock(&self, instant: Timestamp) -> String {
         let zoned = self.zoned(instant);

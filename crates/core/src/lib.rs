@@ -28,6 +28,7 @@ pub mod merge_patch;
 pub mod node;
 pub mod nodelink;
 pub mod operator_status;
+pub mod overview;
 pub mod pacing;
 pub mod pause;
 pub mod promises;

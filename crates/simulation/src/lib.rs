@@ -3,7 +3,8 @@
 //! `api_server` is the cluster's API in memory, under the real `kube::Client`; `cloud` is the testbed's
 //! pure model of EC2 behind the operator's provider; `process` runs the operator's own code; `actors` are
 //! everybody else. `world` puts them together from a plan that `swarm` draws from a seed, `faults` makes
-//! things go wrong, `invariants` says what must hold all the same, and `trace` tells what happened.
+//! things go wrong, `invariants` says what must hold all the same, and `trace` tells what happened. `dump`
+//! brings a fleet to life that was somewhere else.
 
 pub mod actors;
 pub mod api_server;
@@ -12,6 +13,7 @@ pub mod certificates;
 pub mod chance;
 pub mod clock;
 pub mod cloud;
+pub mod dump;
 pub mod effects;
 pub mod exhaustive;
 pub mod faults;

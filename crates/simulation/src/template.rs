@@ -238,7 +238,9 @@ fn labels(world: &WorldIds) -> Value {
     })
 }
 
-fn provider_spec(world: &WorldIds, zone: usize, spot: bool) -> Value {
+/// What the provider is told of a machine, in the zone of this number.
+#[must_use]
+pub fn provider_spec(world: &WorldIds, zone: usize, spot: bool) -> Value {
     let zones = &world.availability_zones;
     let zone = zone.checked_rem(zones.len()).and_then(|index| zones.get(index));
     let zone = zone.cloned().unwrap_or_default();

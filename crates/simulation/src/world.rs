@@ -84,6 +84,8 @@ pub struct Extras {
     pub allowance: Option<Allowance>,
     /// How long everything must stay as it is in the end, instead of the usual.
     pub rest_minutes: Option<u64>,
+    /// When it begins, instead of the usual time.
+    pub start: Option<Timestamp>,
 }
 
 impl RunReport {
@@ -173,7 +175,7 @@ where
 impl World {
     fn begin(plan: &Plan, extras: &Extras, spawner: &Spawner) -> Self {
         let seed = plan.seed;
-        let start = start_of_runs();
+        let start = extras.start.unwrap_or_else(start_of_runs);
         let clock = Clock::starting_at(start);
         let allowance = extras.allowance.clone().unwrap_or_else(|| plan.allowance());
         let hub = Hub::new(clock, Judge::new(allowance), 20_000);

@@ -57,6 +57,10 @@ pub struct PlanArgs {
     /// What to print; `wide` adds columns and cuts nothing.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     pub output: Output,
+
+    /// Go on and show what changes, until Ctrl-C.
+    #[arg(short, long, conflicts_with_all = ["filename", "at"])]
+    pub watch: bool,
 }
 
 const PLAN_EXAMPLES: &str = "\
@@ -73,9 +77,11 @@ Examples:
   # Next Saturday evening's plan, in another zone, for a script
   machinist plan --at '2026-11-07 22:00' --zone America/New_York -o json
 
-  # Without a cluster, from what kubectl wrote
-  kubectl get machines,machinesets,machinemaintenances -n openshift-machine-api -o yaml > dump.yaml
-  machinist plan -f dump.yaml";
+  # Go on looking; the picture is drawn anew in place
+  machinist plan --watch
+
+  # Without a cluster, from what `machinist dump` wrote
+  machinist plan -f fleet.json";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = EXPLAIN_EXAMPLES)]
@@ -266,8 +272,12 @@ pub enum CalendarOutput {
     /// A table that fits the terminal.
     #[default]
     Table,
+    /// The same, with nothing cut.
+    Wide,
     Json,
     Yaml,
+    /// One policy in a line, as kubectl prints them.
+    Name,
     /// iCalendar (RFC 5545).
     Ical,
 }

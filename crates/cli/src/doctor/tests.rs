@@ -129,7 +129,7 @@ fn what_is_wrong_is_below_its_check_with_what_to_fix() {
     golden("../doctor/unwell.json", &text(&report, Output::Json, None).unwrap());
     golden("../doctor/unwell.yaml", &text(&report, Output::Yaml, None).unwrap());
     golden("../doctor/unwell-names.txt", &text(&report, Output::Name, None).unwrap());
-    assert_eq!(exit_code(&report), ExitCode::from(3));
+    assert_eq!(exit_code(&report), ExitCode::FAILURE);
     let named: Vec<&str> = report.findings().map(|finding| finding.code.as_str()).collect();
     for code in [
         Code::MissingCrd,

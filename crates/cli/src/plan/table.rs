@@ -2,32 +2,27 @@
 
 use clap::builder::styling::{AnsiColor, Style};
 use machinist_api::names::maintenance_reason as reason;
-use machinist_core::{
-    decision::Severity,
-    maintenance::{
-        Plan, PlanEntry,
-        plan::{Standing, duration_in_words},
-    },
+use machinist_core::maintenance::{
+    Plan, PlanEntry,
+    plan::{Standing, duration_in_words},
 };
 
-use super::{Layout, Trial};
+use super::Trial;
 use crate::{
     fleet::Picture,
-    screen::{counted, shortened, wrapped},
+    screen::{Layout, counted, joined, shortened, wrapped},
     snapshot::Snapshot,
     table::{self, Cell, Row},
 };
 
 /// kubectl's word for a cell without a value.
 const NONE: &str = "<none>";
-/// Where no terminal says how wide it is.
-pub(super) const USUAL_WIDTH: usize = 80;
 /// A machine's name is not cut to less than this.
 const NAME_MIN: usize = 12;
 
 pub(super) fn heading(plan: &Plan, trial: &Trial, layout: &Layout<'_>) -> String {
     let title = format!("Plan as of {}", layout.zone.whole(plan.as_of));
-    let mut text = joined(&wrapped("", &title, width(layout)));
+    let mut text = joined(&wrapped("", &title, layout.text_width()));
     let mut tried = Vec::new();
     if !trial.policies.is_empty() {
         tried.push(format!("policy {} from a file", trial.policies.join(", ")));
@@ -37,7 +32,7 @@ pub(super) fn heading(plan: &Plan, trial: &Trial, layout: &Layout<'_>) -> String
     }
     if !tried.is_empty() {
         let tried = format!("With {}. Nothing was changed.", tried.join(" and "));
-        text.push_str(&joined(&wrapped("", &tried, width(layout))));
+        text.push_str(&joined(&wrapped("", &tried, layout.text_width())));
     }
     text + "\n"
 }
@@ -48,7 +43,7 @@ pub(super) fn nothing(snapshot: &Snapshot, layout: &Layout<'_>) -> String {
         snapshot.namespace,
         snapshot.machines.len()
     );
-    joined(&wrapped("", &text, width(layout)))
+    joined(&wrapped("", &text, layout.text_width()))
 }
 
 /// One row for each machine. On a terminal what there is to say of it is below it; elsewhere it is the
@@ -68,10 +63,6 @@ pub(super) fn table(picture: &Picture<'_>, layout: &Layout<'_>) -> String {
         Columns::Few { name: name.max(NAME_MIN) }
     });
     joined(&table::lines(&rows(picture, layout, columns), Some(width)))
-}
-
-fn joined(lines: &[String]) -> String {
-    lines.join("\n") + "\n"
 }
 
 /// Which columns there are. What has none is said below the row.
@@ -174,10 +165,11 @@ fn sayings(picture: &Picture<'_>, entry: &PlanEntry, layout: &Layout<'_>) -> Vec
     if let Standing::UnderWay { phase, since } = &entry.standing {
         let since = layout.zone.words(*since, plan.as_of);
         sayings.push(format!("{} since {since}", phase.as_str()));
-        let waits = picture.held_up.get(entry.machine.as_str()).copied().unwrap_or_default();
-        sayings.extend(waits.iter().map(|wait| wait.message.clone()));
     }
     let is_under_way = matches!(entry.standing, Standing::UnderWay { .. });
+    let recorded = picture.held_up.get(entry.machine.as_str()).copied().unwrap_or_default();
+    let by_whom = if is_under_way { "" } else { "the operator waits: " };
+    sayings.extend(recorded.iter().map(|wait| format!("{by_whom}{}", wait.message)));
     let mut why = entry.because.clone();
     if !entry.why.is_empty() && !is_under_way {
         let colon = if why.is_empty() { "" } else { ": " };
@@ -246,28 +238,7 @@ pub(super) fn summary(plan: &Plan, layout: &Layout<'_>) -> String {
     .map(|(count, words)| format!("{count} {words}"))
     .collect();
     let text = format!("{}: {}", counted(plan.entries.len(), "machine"), parts.join(", "));
-    joined(&wrapped("", &text, width(layout)))
-}
-
-/// Warnings and what else there is to say, at the end.
-pub(super) fn notes(plan: &Plan, layout: &Layout<'_>) -> String {
-    let mut text = String::new();
-    for note in &plan.notes {
-        let label = match note.severity {
-            Severity::Warning => "Warning: ",
-            Severity::Normal => "Note: ",
-        };
-        if text.is_empty() {
-            text.push('\n');
-        }
-        let message = layout.zone.localize(&note.message, plan.as_of);
-        text.push_str(&joined(&wrapped(label, &message, width(layout))));
-    }
-    text
-}
-
-pub(super) fn width(layout: &Layout<'_>) -> usize {
-    layout.width.unwrap_or(USUAL_WIDTH)
+    joined(&wrapped("", &text, layout.text_width()))
 }
 
 fn none() -> Cell {

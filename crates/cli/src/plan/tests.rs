@@ -8,6 +8,10 @@ use crate::{
     testing::{at, berlin, fleet, golden, longest_line, now, testdata},
 };
 
+fn form(output: Output) -> Form {
+    Form { output, notation: Notation::Indented }
+}
+
 fn shown(
     snapshot: &Snapshot,
     supposed: &[&str],
@@ -22,7 +26,7 @@ fn shown(
     let layout = Layout { zone: &zone, width, is_wide: output == Output::Wide };
     let trial = Trial { policies: Vec::new(), events: texts };
     with_plan(snapshot, &sightings, now, |picture| {
-        text(picture, snapshot, &trial, output, &layout).unwrap()
+        text(picture, snapshot, &trial, form(output), &layout).unwrap()
     })
 }
 
@@ -117,9 +121,31 @@ async fn a_policy_and_an_event_are_tried_and_nothing_else_changes() {
     let trial = Trial { policies, events: vec![event.to_owned()] };
     let layout = Layout { zone: &zone, width: Some(80), is_wide: false };
     let text = with_plan(&snapshot, &sightings, now(), |picture| {
-        text(picture, &snapshot, &trial, Output::Table, &layout).unwrap()
+        text(picture, &snapshot, &trial, form(Output::Table), &layout).unwrap()
     });
     golden("plan-trial.txt", &text);
+}
+
+/// The operator asks etcd's members themselves; here that is only on its record.
+#[tokio::test]
+async fn what_only_the_operator_sees_is_shown_from_its_record() {
+    let mut snapshot = fleet().await;
+    let words = "member master-1 of etcd does not answer";
+    for maintenance in &mut snapshot.maintenances {
+        let is_master = maintenance.spec.machinelink == "master-0";
+        let Some(status) = maintenance.status.as_mut().filter(|_| is_master) else { continue };
+        let mut plan = status.plan.take().unwrap_or_default();
+        for (reason, message) in [("ControlPlaneNotReady", words), ("OutsideWindow", "stale")] {
+            let wait = serde_json::json!({ "reason": reason, "message": message });
+            plan.waits_on.push(serde_json::from_value(wait).unwrap());
+        }
+        status.plan = Some(plan);
+    }
+    let text = shown(&snapshot, &[], Output::Table, Some(200), now());
+    assert!(text.contains(&format!("the operator waits: {words}")), "{text}");
+    assert!(!text.contains("stale"), "the plan knows windows itself: {text}");
+    let json = shown(&snapshot, &[], Output::Json, None, now());
+    assert!(json.contains(words), "{json}");
 }
 
 #[tokio::test]

@@ -9,8 +9,7 @@ use machinist_core::{
     maintenance::{Plan, PlanEntry, PolicySet, plan::Standing},
 };
 
-use super::{Layout, table::width};
-use crate::screen::wrapped;
+use crate::screen::{Layout, wrapped};
 
 /// How far beyond the last start the end of a window is looked for.
 const BEYOND: SignedDuration = SignedDuration::from_hours(48);
@@ -54,10 +53,10 @@ pub(super) fn timeline(plan: &Plan, policies: &PolicySet, layout: &Layout<'_>) -
         if let Some(change) = layout.zone.clock_change_on(date) {
             title.push_str(&format!(" ({change})"));
         }
-        lines.extend(wrapped("", &title, width(layout)));
+        lines.extend(wrapped("", &title, layout.text_width()));
         for happening in happenings {
             let begin = format!("  {}  {} ", layout.zone.clock(happening.at), happening.mark);
-            lines.extend(wrapped(&begin, &happening.text, width(layout)));
+            lines.extend(wrapped(&begin, &happening.text, layout.text_width()));
         }
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }

@@ -35,7 +35,7 @@ struct TrialView<'a> {
 struct EntryView<'a> {
     #[serde(flatten)]
     entry: &'a PlanEntry,
-    /// What it waits for while it is under way, as the operator recorded it.
+    /// What it waits for that only the operator sees, as it recorded it.
     held_up_by: &'a [MaintenanceWait],
     /// All of it in one sentence, as in the conditions of its MachineMaintenance.
     sentence: String,

@@ -1,7 +1,7 @@
 //! How are the objects of a living cluster read? By lists, in pages, and by nothing else.
 
 use k8s_openapi::api::{
-    core::v1::{Namespace, Node, Pod},
+    core::v1::{Event, Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -24,12 +24,22 @@ use crate::kubeconfig::Connection;
 /// As many as kubectl asks for at a time.
 const PAGE: u32 = 500;
 
+/// Events about cluster-wide objects live here.
+pub const EVENTS_OF_CLUSTER: &str = "default";
+
 /// Where objects of a kind are looked for.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+pub enum Place<'a> {
     Namespace(&'a str),
     Cluster,
+    /// The Events of a namespace that are about Nodes.
+    NodesEvents(&'a str),
 }
+
+/// For all but calendars, for plans, and for what happened.
+const WITH_NODES: &[Extent] = &[Extent::Whole, Extent::Happenings];
+const PLANS: &[Extent] = &[Extent::Whole];
+const HAPPENINGS: &[Extent] = &[Extent::Happenings];
 
 pub(super) async fn read(
     connection: &Connection,
@@ -42,19 +52,24 @@ pub(super) async fn read(
     let machines = machines.map_err(|error| connection.explain("cannot list machines", error))?;
     let (sets, health_checks, nodes, pods, budgets, policies) = tokio::join!(
         reader.list::<MachineSet>(home),
-        reader.list_for_plan::<MachineHealthCheck>(home),
-        reader.list_for_plan::<Node>(Place::Cluster),
-        reader.list_for_plan::<Pod>(Place::Cluster),
-        reader.list_for_plan::<PodDisruptionBudget>(Place::Cluster),
+        reader.list_for::<MachineHealthCheck>(PLANS, home),
+        reader.list_for::<Node>(WITH_NODES, Place::Cluster),
+        reader.list_for::<Pod>(PLANS, Place::Cluster),
+        reader.list_for::<PodDisruptionBudget>(PLANS, Place::Cluster),
         reader.list::<MaintenancePolicy>(Place::Cluster),
     );
     let (own, originals, upgrades, admin, customer, preferred) = tokio::join!(
-        reader.list_for_plan::<MachineMaintenance>(home),
-        reader.list_for_plan::<MachineMaintenance>(Place::Namespace(MAINTENANCE_NAMESPACE)),
-        reader.list_for_plan::<UpgradeConfig>(Place::Cluster),
+        reader.list_for::<MachineMaintenance>(WITH_NODES, home),
+        reader.list_for::<MachineMaintenance>(WITH_NODES, Place::Namespace(MAINTENANCE_NAMESPACE)),
+        reader.list_for::<UpgradeConfig>(PLANS, Place::Cluster),
         reader.list::<AdminFreezeWindow>(Place::Cluster),
         reader.list::<CustomerFreezeWindow>(Place::Cluster),
         reader.list::<PreferredUpgradeStartTime>(Place::Cluster),
+    );
+    let (told, told_of_nodes, told_of_originals) = tokio::join!(
+        reader.list_for::<Event>(HAPPENINGS, home),
+        reader.list_for::<Event>(HAPPENINGS, Place::NodesEvents(EVENTS_OF_CLUSTER)),
+        reader.list_for::<Event>(HAPPENINGS, Place::Namespace(MAINTENANCE_NAMESPACE)),
     );
     let mut reading = Reading { connection, notes: Vec::new() };
     let machines = reading.taken(machines);
@@ -62,9 +77,17 @@ pub(super) async fn read(
     if namespace != MAINTENANCE_NAMESPACE {
         maintenances.extend(reading.some(originals, "maintenances in the original's namespace")?);
     }
+    let mut events = reading.some(told, "what happened to machines")?;
+    if namespace != EVENTS_OF_CLUSTER {
+        events.extend(reading.some(told_of_nodes, "what happened to nodes")?);
+    }
+    if namespace != MAINTENANCE_NAMESPACE {
+        events.extend(reading.some(told_of_originals, "maintenances of the original")?);
+    }
     let pods_unknown = pods.as_ref().err().map(ToString::to_string);
     let mut snapshot = Snapshot {
         pods_unknown,
+        events,
         namespace: namespace.to_owned(),
         machines,
         sets: reading.some(sets, "pools")?,
@@ -104,15 +127,19 @@ struct Listed<K> {
 }
 
 impl Lister<'_> {
-    /// Reads what only a plan depends on.
-    async fn list_for_plan<K>(&self, place: Place<'_>) -> Result<Listed<K>, kube::Error>
+    /// Reads what only some questions depend on.
+    async fn list_for<K>(
+        &self,
+        extents: &[Extent],
+        place: Place<'_>,
+    ) -> Result<Listed<K>, kube::Error>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        match self.extent {
-            Extent::Whole => self.list(place).await,
-            Extent::Calendars => Ok(Listed { objects: Vec::new(), notes: Vec::new() }),
+        if extents.contains(&self.extent) {
+            return self.list(place).await;
         }
+        Ok(Listed { objects: Vec::new(), notes: Vec::new() })
     }
 
     /// Reads untyped objects: one that does not parse must not hide the others.
@@ -120,38 +147,51 @@ impl Lister<'_> {
     where
         K: Resource<DynamicType = ()> + DeserializeOwned,
     {
-        let resource = ApiResource::erase::<K>(&());
-        let api: Api<DynamicObject> = match place {
-            Place::Namespace(namespace) => {
-                Api::namespaced_with(self.client.clone(), namespace, &resource)
-            }
-            Place::Cluster => Api::all_with(self.client.clone(), &resource),
-        };
         let mut listed = Listed { objects: Vec::new(), notes: Vec::new() };
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let answer = api.list(&page).await?;
-            for object in answer.items {
-                let name = object.name_any();
-                match serde_json::to_value(object).and_then(serde_json::from_value) {
-                    Ok(object) => listed.objects.push(object),
-                    Err(error) => {
-                        listed.notes.push(unreadable(&K::kind(&()), &name, &error.to_string()));
-                    }
+        for object in raw::<K>(self.client, place).await? {
+            let name = object.name_any();
+            match serde_json::to_value(object).and_then(serde_json::from_value) {
+                Ok(object) => listed.objects.push(object),
+                Err(error) => {
+                    listed.notes.push(unreadable(&K::kind(&()), &name, &error.to_string()));
                 }
             }
-            match answer.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(listed),
-            }
+        }
+        Ok(listed)
+    }
+}
+
+/// All objects of a kind as they are, page after page.
+pub async fn raw<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    place: Place<'_>,
+) -> Result<Vec<DynamicObject>, kube::Error> {
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = match place {
+        Place::Namespace(namespace) | Place::NodesEvents(namespace) => {
+            Api::namespaced_with(client.clone(), namespace, &resource)
+        }
+        Place::Cluster => Api::all_with(client.clone(), &resource),
+    };
+    let mut objects = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    if let Place::NodesEvents(_) = place {
+        page = page.fields("involvedObject.kind=Node");
+    }
+    loop {
+        let answer = api.list(&page).await?;
+        objects.extend(answer.items);
+        match answer.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(objects),
         }
     }
 }
 
 /// What was told on the way.
-struct Reading<'a> {
-    connection: &'a Connection,
-    notes: Vec<Note>,
+pub struct Reading<'a> {
+    pub connection: &'a Connection,
+    pub notes: Vec<Note>,
 }
 
 impl Reading<'_> {
@@ -178,7 +218,8 @@ impl Reading<'_> {
         }
     }
 
-    fn missing<K: Resource<DynamicType = ()>>(
+    /// Says what is not known, where the list is refused; what is not installed is not missed.
+    pub fn missing<K: Resource<DynamicType = ()>>(
         &mut self,
         error: kube::Error,
         what: &str,

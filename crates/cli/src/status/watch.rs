@@ -215,9 +215,7 @@ impl<'a> Screen<'a> {
         match self {
             Self::InPlace { output, scope } => {
                 let picture = text(report, *output, scope, Notation::Indented)?;
-                // Home, then each line over the old one, then nothing below: no flicker.
-                let lines = fitting(&picture);
-                write!(stdout, "\x1b[H{}\x1b[J", lines.join("\x1b[K\n") + "\x1b[K")?;
+                screen::draw_over(&mut stdout, &picture)?;
             }
             Self::Lines { output, scope, last } => {
                 match last {
@@ -254,7 +252,7 @@ impl<'a> Screen<'a> {
     /// A clear screen to draw on.
     fn enter(&self) {
         if self.is_in_place() {
-            print!("\x1b[2J");
+            screen::clear();
         }
     }
 
@@ -268,22 +266,6 @@ impl<'a> Screen<'a> {
     fn complain(&self, problem: &str) {
         eprintln!("{problem}; trying again");
     }
-}
-
-/// The lines that fit the terminal's height: what scrolls away cannot be drawn over.
-fn fitting(picture: &str) -> Vec<String> {
-    let lines: Vec<&str> = picture.trim_end().lines().collect();
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    let height = size.map_or(0, |size| usize::from(size.ws_row));
-    if screen::width().is_none() || height < 3 || lines.len() < height {
-        return lines.into_iter().map(str::to_owned).collect();
-    }
-    // The summary is the last line and stays.
-    let kept = height - 2;
-    let hidden = lines.len() - kept - 1;
-    let mut fitting: Vec<String> = lines.iter().take(kept).map(|line| (*line).to_owned()).collect();
-    fitting.push(format!("… {hidden} more lines; {}", lines.last().copied().unwrap_or_default()));
-    fitting
 }
 
 /// A line for each machine and pool that is not as it was.

@@ -56,7 +56,7 @@ impl Arena {
                 let text = finding.to_string();
                 finding["code"] == code && words.iter().all(|word| text.contains(word))
             })?;
-            assert_eq!(output.status.code(), Some(3), "{finding:#}");
+            assert_eq!(output.status.code(), Some(1), "{finding:#}");
             println!("{finding:#}");
             Some(finding)
         })

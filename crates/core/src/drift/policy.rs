@@ -129,7 +129,12 @@ pub fn maintenance_hold(uid: &str) -> String {
 pub fn is_under_maintenance(machine: &Machine) -> bool {
     let annotations = machine.metadata.annotations.as_ref();
     let hold = annotations.and_then(|all| all.get(annotation::HOLD));
-    hold.and_then(|hold| hold.strip_prefix(MAINTENANCE_HOLD))
+    hold.is_some_and(|hold| is_hold_of_maintenance(hold))
+}
+
+/// Whether the value of a hold is one that a maintenance of ours writes.
+pub fn is_hold_of_maintenance(hold: &str) -> bool {
+    hold.strip_prefix(MAINTENANCE_HOLD)
         .is_some_and(|uid| !uid.is_empty() && !uid.contains(char::is_whitespace))
 }
 

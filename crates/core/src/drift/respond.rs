@@ -59,6 +59,11 @@ impl Kind {
     }
 }
 
+/// What happened and what follows, in the sentence that everybody is told of both.
+pub fn halves(sentence: &str) -> Option<(&str, &str)> {
+    sentence.split_once("; ")
+}
+
 /// How soon a start that had no effect is asked for again: doubled up to ten minutes.
 const FIRST_RESTART: SignedDuration = SignedDuration::from_secs(30);
 const LAST_RESTART: SignedDuration = SignedDuration::from_mins(10);

@@ -24,7 +24,7 @@ use crate::{
         Class, DriftPolicy,
         classify::{cause, why_down},
         policy::{has_control_plane_role, is_under_maintenance},
-        respond::{Case, Kind, Response, respond},
+        respond::{Case, Kind, Response, halves, respond},
     },
     entries,
     node::{self, Readiness},
@@ -90,7 +90,7 @@ pub(super) struct Down {
 fn known_end(draft: &StatusDraft) -> Option<(Class, String)> {
     let class = Class::from_reason(&draft.provider.drift.as_ref()?.class)?;
     let running = condition::find(&draft.status.conditions, condition_type::INSTANCE_RUNNING)?;
-    let (words, _) = running.message.as_deref()?.split_once("; ")?;
+    let (words, _) = halves(running.message.as_deref()?)?;
     class.is_termination().then(|| (class, words.to_owned()))
 }
 

@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use machinist_simulation::{
     campaign::{Campaign, undetermined},
+    dump::{Dump, Replay},
     exhaustive::{self, Reference},
     faults::Level,
     invariants::{CHECKED, ELSEWHERE, PENDING},
@@ -78,6 +79,21 @@ enum Command {
     },
     /// Does a recorded run again, and says whether the same happens.
     Replay { file: PathBuf },
+    /// Loads what `machinist dump` wrote, and shows what the operator does with it.
+    ReplayDump {
+        file: PathBuf,
+        /// How many hours of virtual time go on from when the dump was taken.
+        #[arg(long, default_value_t = 24)]
+        hours: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Ends what is wrong with the fleet afterwards, and asks that it comes to rest.
+        #[arg(long)]
+        to_rest: bool,
+        /// Shows the whole timeline, also of a run in which no promise is broken.
+        #[arg(long)]
+        all: bool,
+    },
     /// Disturbs every effect of every script of a folder, in every way.
     Exhaustive {
         #[arg(long, default_value = "crates/simulation/scenarios/reference")]
@@ -136,6 +152,12 @@ fn dispatch(args: &Args) -> anyhow::Result<bool> {
             Ok(summary.is_clean())
         }
         Command::Replay { file } => replay(file),
+        Command::ReplayDump { file, hours, seed, to_rest, all } => {
+            let lasting = Duration::from_secs(hours * 3600);
+            let how = Replay { seed: *seed, lasting, to_rest: *to_rest };
+            let report = Dump::load(file)?.replay(&how, *all);
+            Ok(tell_of_dump(&report))
+        }
         Command::Exhaustive { scripts, keep_going } => exhaustive(args, scripts, *keep_going),
         Command::Promises => {
             let tables = [("checked", CHECKED), ("elsewhere", ELSEWHERE), ("pending", PENDING)];
@@ -148,6 +170,15 @@ fn dispatch(args: &Args) -> anyhow::Result<bool> {
         }
         Command::Check { scenarios, stormy } => check(args, scenarios, *stormy),
     }
+}
+
+fn tell_of_dump(report: &RunReport) -> bool {
+    print!("{}", report.timeline);
+    match &report.violation {
+        None => println!("no promise was broken; {} effects", report.effects),
+        Some(broken) => println!("\nBROKEN {} {} {}", broken.id, broken.subject, broken.words),
+    }
+    report.violation.is_none()
 }
 
 fn show(recipe: &Recipe, report: &RunReport) -> bool {

@@ -212,7 +212,7 @@ impl Cluster {
             orphan_age: self.orphan_age.map(|age| age.0),
             ..Allowance::default()
         };
-        Extras { flags: self.flags.clone(), allowance: Some(allowance), rest_minutes: None }
+        Extras { flags: self.flags.clone(), allowance: Some(allowance), ..Extras::default() }
     }
 
     /// What is there from the beginning, by kind.
