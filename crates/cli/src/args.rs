@@ -38,6 +38,9 @@ pub enum Command {
     /// first run builds the Kubernetes programs, which takes some minutes. Ctrl-C removes all of
     /// it. Your own KUBECONFIG is neither read nor changed; the cluster's is .machinist/kubeconfig
     /// in the current folder, and .machinist/up.json says where everything is.
+    ///
+    /// While it runs, each of the commands below is an experiment to try on it, in another terminal in
+    /// the same folder.
     #[cfg(feature = "up")]
     Up(UpArgs),
 
@@ -102,6 +105,20 @@ pub enum Command {
     /// Print the manual, or write a page for each command into a folder.
     Man(ManArgs),
 
+    /// Look for what is wrong with the installation, and say what to fix. Only reads.
+    ///
+    /// Checks the definitions and their versions, your rights and the operator's, whether the operator
+    /// runs and alone, clocks, the cloud's credentials, permissions and endpoints, quotas and webhooks.
+    /// What only the operator can know is taken from what it says of itself: this command has no
+    /// credentials of the cloud.
+    ///
+    /// A check that failed makes the exit code 1, as a failed examination does; warnings alone leave it 0.
+    ///
+    /// Fields of `-o json`: `level` (ok, warning, failed), `checks` (each with `name`, `level`, `says`,
+    /// `findings`; each of these with `code`, `level`, `what`, `seen`, `fix`). Names are never changed,
+    /// only added. `-o name` prints the codes.
+    Doctor(DoctorArgs),
+
     /// Run the simulated EC2 cloud alone, until Ctrl-C.
     ///
     /// Prints one line of JSON: `ec2Endpoint`, `ec2EndpointTls`, `ec2CaFile` and `cloudAdmin`.
@@ -121,7 +138,12 @@ pub enum Command {
 
 #[cfg(feature = "up")]
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_value_name = "EXPERIMENT")]
+#[command(subcommand_help_heading = "Experiments")]
 pub struct UpArgs {
+    #[command(subcommand)]
+    pub experiment: Option<Experiment>,
+
     /// Worker machines, in one MachineSet.
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub workers: u16,
@@ -151,6 +173,42 @@ pub struct UpArgs {
     pub background: bool,
 }
 
+/// What to try on a cluster of `machinist up`.
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, Subcommand)]
+pub enum Experiment {
+    /// Stop the instance of a worker, as somebody at the cloud's console would.
+    StopInstance(VictimArgs),
+
+    /// Let the provider announce that it retires the host of a worker.
+    RetireInstance(RetireArgs),
+
+    /// Let a whole zone fail: its instances do not answer, and no new ones can be had.
+    BreakZone,
+
+    /// Undo `break-zone`.
+    MendZone,
+}
+
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct VictimArgs {
+    /// Machine to do it to [default: the first worker that is well]
+    #[arg(long, value_name = "MACHINE")]
+    pub machine: Option<String>,
+}
+
+#[cfg(feature = "up")]
+#[derive(Clone, Debug, clap::Args)]
+pub struct RetireArgs {
+    #[command(flatten)]
+    pub victim: VictimArgs,
+
+    /// How far ahead the retirement is.
+    #[arg(long = "in", value_name = "DURATION", default_value = "15m")]
+    pub in_: jiff::SignedDuration,
+}
+
 #[derive(Clone, Debug, clap::Args)]
 pub struct StatusArgs {
     #[command(flatten)]
@@ -171,6 +229,25 @@ pub struct StatusArgs {
     /// Go on and show what changes, until Ctrl-C.
     #[arg(short, long)]
     pub watch: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+
+    /// Namespace of the operator and its machines.
+    #[arg(short, long, value_name = "NAMESPACE", default_value = machinist_api::names::DEFAULT_NAMESPACE)]
+    pub namespace: String,
+
+    /// What to print; `wide` cuts nothing, `name` prints only the codes of what was found.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output: Output,
+
+    /// User that the operator is to the API server [default: the service account of its Deployment, else
+    /// machinist-operator]
+    #[arg(long, value_name = "USER")]
+    pub operator_user: Option<String>,
 }
 
 /// Which cluster is meant; the flags are kubectl's.
@@ -292,6 +369,23 @@ mod tests {
         let args = Args::try_parse_from(["machinist", "up"]).unwrap();
         let Command::Up(up) = args.command else { panic!("{args:?}") };
         assert_eq!((up.workers, up.control_plane), (3, 3));
-        assert!(!up.no_operator && !up.fast && !up.detach);
+        assert!(!up.no_operator && !up.fast && !up.detach && up.experiment.is_none());
+    }
+
+    #[cfg(feature = "up")]
+    #[test]
+    fn an_experiment_is_one_word_after_up_and_takes_no_flags_of_the_cluster() {
+        let read = |words: &[&str]| Args::try_parse_from([&["machinist", "up"], words].concat());
+        for words in [
+            &["stop-instance"][..],
+            &["retire-instance", "--in", "5m"],
+            &["break-zone"],
+            &["mend-zone"],
+        ] {
+            let Command::Up(up) = read(words).unwrap().command else { panic!("{words:?}") };
+            assert!(up.experiment.is_some(), "{words:?}");
+        }
+        assert_eq!(read(&["--workers", "5", "break-zone"]).unwrap_err().exit_code(), 2);
+        assert_eq!(read(&["explode"]).unwrap_err().exit_code(), 2);
     }
 }

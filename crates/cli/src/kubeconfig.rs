@@ -48,7 +48,7 @@ impl fmt::Display for Source {
 /// What a command may do to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Requests that are no GET are refused before they are sent.
+    /// Requests that are no GET and no access review are refused before they are sent.
     Read,
     Write,
 }

@@ -1,7 +1,7 @@
 //! What can a person do with Machinist from a shell? One module for each subcommand.
 //!
-//! `status`, `plan`, `explain`, `drift`, `events`, `dump`, `approve`, `maintenance` and `windows` need a
-//! cluster and nothing else; `completion` and `man` not even that. The rest stands on the testbed, behind the
+//! `status`, `plan`, `explain`, `drift`, `events`, `dump`, `approve`, `maintenance`, `windows` and `doctor`
+//! need a cluster and nothing else; `completion` and `man` not even that. The rest stands on the testbed, behind the
 //! feature `up`.
 
 #![expect(
@@ -18,6 +18,7 @@ mod bench;
 #[cfg(feature = "up")]
 mod cloud;
 mod completion;
+mod doctor;
 mod document;
 #[cfg(feature = "up")]
 mod down;
@@ -95,6 +96,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dump(args) => dump::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Completion(args) => completion::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => man::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Doctor(args) => doctor::run(args).await,
         #[cfg(feature = "up")]
         Command::Up(args) => up::run(args).await.map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "up")]

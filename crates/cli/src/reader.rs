@@ -1,5 +1,6 @@
-//! How is it certain that a command only reads? Its client refuses every request that is not a GET,
-//! whatever the command is asked to do.
+//! How is it certain that a command only reads? Its client refuses every request that is not a GET or an
+//! access review, which is a question although it is sent by POST and is stored nowhere, whatever the command
+//! is asked to do.
 
 use std::task::{Context, Poll};
 
@@ -49,13 +50,20 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if request.method() != Method::GET {
+        if !is_question(request.method(), request.uri().path()) {
             let refused =
                 Refused { method: request.method().clone(), path: request.uri().path().to_owned() };
             return std::future::ready(Err(refused.into())).boxed();
         }
         self.inner.call(request).map_err(Into::into).boxed()
     }
+}
+
+fn is_question(method: &Method, path: &str) -> bool {
+    const REVIEWS: [&str; 2] = ["subjectaccessreviews", "selfsubjectaccessreviews"];
+    let review = path.strip_prefix("/apis/authorization.k8s.io/v1/");
+    let is_review = review.is_some_and(|kind| REVIEWS.contains(&kind));
+    method == Method::GET || (method == Method::POST && is_review)
 }
 
 #[cfg(test)]
@@ -94,6 +102,20 @@ mod tests {
         let nodes = Api::<Node>::all(client);
         assert!(nodes.list(&ListParams::default()).await.unwrap().items.is_empty());
         assert_eq!(*log.lock().unwrap(), ["GET /api/v1/nodes"]);
+    }
+
+    #[test]
+    fn an_access_review_is_a_question_and_nothing_like_it_is() {
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        assert!(is_question(&Method::POST, reviews));
+        assert!(is_question(
+            &Method::POST,
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        ));
+        assert!(!is_question(&Method::DELETE, reviews));
+        assert!(!is_question(&Method::POST, &format!("{reviews}/x")));
+        assert!(!is_question(&Method::POST, "/apis/authorization.k8s.io/v1/other"));
+        assert!(!is_question(&Method::POST, "/api/v1/namespaces/ns/serviceaccounts/a/token"));
     }
 
     #[tokio::test]

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub const FOLDER: &str = ".machinist";
 pub const FILE: &str = "up.json";
 
+/// As whom the cluster of `machinist up` and its audit log know the operator.
+pub const OPERATOR_USER: &str = "machinist-operator";
+
 /// The contents. Scripts read it: names are never changed, only added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,6 +31,10 @@ pub struct UpState {
     pub operator_kubeconfig: PathBuf,
     /// The operator's process id.
     pub operator_process: Option<u32>,
+    /// Where a browser finds the page; none without the operator.
+    pub page: Option<String>,
+    /// Shows the page to whoever has it, who may also approve.
+    pub page_token: Option<String>,
     pub kubectl: PathBuf,
     pub logs: PathBuf,
     pub audit_log: Option<PathBuf>,
@@ -59,9 +66,33 @@ impl UpState {
         let path = folder.join(FILE);
         let new = folder.join(format!("{FILE}.new"));
         let text = serde_json::to_string_pretty(self).context("cannot write the state")?;
-        std::fs::write(&new, text + "\n")
-            .and_then(|()| std::fs::rename(&new, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        // It holds the page's token.
+        machinist_testbed::api_access::write_private(&new, &(text + "\n"))?;
+        std::fs::rename(&new, &path).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(all(test, feature = "up"))]
+impl UpState {
+    /// One for tests.
+    pub fn sample() -> Self {
+        Self {
+            kubeconfig: "/k".into(),
+            ec2_endpoint: "http://127.0.0.1:1".into(),
+            ec2_endpoint_tls: "https://127.0.0.1:2".into(),
+            ec2_ca_file: "/ca".into(),
+            cloud_admin: "http://127.0.0.1:3".into(),
+            operator_metrics: None,
+            operator_kubeconfig: "/o".into(),
+            operator_process: None,
+            page: None,
+            page_token: None,
+            kubectl: "/kubectl".into(),
+            logs: "/logs".into(),
+            audit_log: None,
+            process: 7,
+            ready: false,
+        }
     }
 }
 
@@ -73,21 +104,7 @@ mod tests {
     fn scripts_find_the_promised_names() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(UpState::read(folder.path()).unwrap(), None);
-        let state = UpState {
-            kubeconfig: "/k".into(),
-            ec2_endpoint: "http://127.0.0.1:1".into(),
-            ec2_endpoint_tls: "https://127.0.0.1:2".into(),
-            ec2_ca_file: "/ca".into(),
-            cloud_admin: "http://127.0.0.1:3".into(),
-            operator_metrics: None,
-            operator_kubeconfig: "/o".into(),
-            operator_process: None,
-            kubectl: "/kubectl".into(),
-            logs: "/logs".into(),
-            audit_log: None,
-            process: 7,
-            ready: false,
-        };
+        let state = UpState::sample();
         state.write(folder.path()).unwrap();
         assert_eq!(UpState::read(folder.path()).unwrap(), Some(state));
         let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
@@ -99,6 +116,8 @@ mod tests {
             "ec2CaFile",
             "cloudAdmin",
             "operatorMetrics",
+            "page",
+            "pageToken",
         ] {
             assert!(written.get(name).is_some(), "{name}: {text}");
         }

@@ -18,9 +18,11 @@ use crate::args::{Output, StatusArgs};
 use crate::kubeconfig::{Access, Connection, Source, connect};
 use crate::screen;
 
-pub use fetch::Scope;
+#[cfg(all(test, feature = "up"))]
+pub use fetch::Observed;
 #[cfg(feature = "up")]
 pub use fetch::fetch;
+pub use fetch::{Scope, api};
 pub use judge::report;
 #[cfg(feature = "up")]
 pub use judge::{MachineView, Report};
@@ -40,7 +42,7 @@ pub async fn run(args: StatusArgs) -> anyhow::Result<()> {
 }
 
 /// A cluster that nobody named is worth a word; standard output stays for the answer.
-fn say_which_cluster(connection: &Connection, output: Output) {
+pub fn say_which_cluster(connection: &Connection, output: Output) {
     let is_for_people = matches!(output, Output::Table | Output::Wide);
     if let Source::Up(path) = &connection.source
         && is_for_people

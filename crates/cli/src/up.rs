@@ -3,9 +3,12 @@
 //! Programs, control plane and cloud (the testbed), machines and the operator, then workloads; then
 //! it watches over them until it is told to end.
 
+mod console;
 mod detach;
+mod experiment;
 pub mod manifests;
 pub mod operator;
+mod page;
 mod progress;
 mod wait;
 mod welcome;
@@ -25,14 +28,14 @@ use serde_json::{Value, json};
 use crate::args::UpArgs;
 use crate::home::{Home, Lock};
 use crate::shutdown::Shutdown;
-use crate::state_file::UpState;
+use crate::state_file::{OPERATOR_USER, UpState};
 use operator::{Keeper, Operator};
 use progress::Progress;
 
-/// As whom the audit log knows the operator.
-const OPERATOR_USER: &str = "machinist-operator";
-
 pub async fn run(args: UpArgs) -> anyhow::Result<()> {
+    if let Some(experiment) = &args.experiment {
+        return experiment::run(experiment).await;
+    }
     if args.detach && !args.background {
         return detach::run(&args).await;
     }
@@ -133,6 +136,8 @@ async fn start(
         operator_metrics: None,
         operator_kubeconfig: cluster.operator_kubeconfig(OPERATOR_USER, MACHINE_NAMESPACE).await?,
         operator_process: None,
+        page: None,
+        page_token: Some(page::token(cluster.admin()).await?),
         kubectl: cluster.kubectl().to_owned(),
         logs: cluster.log_folder(),
         audit_log: cluster.audit_log().map(Path::to_owned),

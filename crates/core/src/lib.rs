@@ -13,6 +13,7 @@ pub mod calendar;
 pub mod cloud;
 pub mod decision;
 pub mod disruption;
+pub mod doctor;
 pub mod drain;
 pub mod drift;
 pub mod endpoint;

@@ -4,12 +4,18 @@
 //! The sentences name what to do something about, are sorted and have a bounded length, and change
 //! only when the facts do: whoever stores them writes nothing at rest (Rule 11).
 
+mod published;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::decision::Wait;
+use crate::{cloud::ErrorClass, decision::Wait};
+
+pub use published::{
+    CONFIG_MAP, CloudProblem, CloudState, KEY, OperatorStatus, ProblemKind, published,
+};
 
 /// The types of the conditions.
 pub mod condition_type {
@@ -70,6 +76,8 @@ pub enum Approval {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewState {
     pub name: String,
+    /// Where it is asked, if that is not the provider's own address.
+    pub endpoint: Option<String>,
     pub reachability: Reachability,
 }
 
@@ -80,6 +88,7 @@ pub enum Reachability {
     Reachable,
     /// The last list failed.
     Failing {
+        class: ErrorClass,
         message: String,
     },
 }
@@ -149,7 +158,7 @@ fn reachable(observed: &Observed) -> Fact {
         .views
         .iter()
         .filter_map(|view| match &view.reachability {
-            Reachability::Failing { message } => Some(format!("{}: {message}", view.name)),
+            Reachability::Failing { message, .. } => Some(format!("{}: {message}", view.name)),
             Reachability::NotAskedYet | Reachability::Reachable => None,
         })
         .collect();
@@ -297,11 +306,11 @@ mod tests {
     }
 
     fn view(name: &str, reachability: Reachability) -> ViewState {
-        ViewState { name: name.to_owned(), reachability }
+        ViewState { name: name.to_owned(), endpoint: None, reachability }
     }
 
     fn failing(message: &str) -> Reachability {
-        Reachability::Failing { message: message.to_owned() }
+        Reachability::Failing { class: ErrorClass::Transient, message: message.to_owned() }
     }
 
     fn check(observed: &Observed, type_: &str, expected: (&str, &str, &str)) {

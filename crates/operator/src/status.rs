@@ -10,10 +10,13 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
 };
 use kube::{Api, api::PostParams};
-use machinist_core::operator_status::{
-    Approval, Observed, Reachability, ViewState, conditions, needs_attention,
+use machinist_core::{
+    cloud::CloudFailure,
+    operator_status::{
+        Approval, CONFIG_MAP, KEY, Observed, OperatorStatus, Reachability, ViewState, conditions,
+        needs_attention, published,
+    },
 };
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
@@ -25,20 +28,9 @@ use crate::{
     write::{self, Precondition},
 };
 
-/// The ConfigMap in the operator's namespace.
-pub const CONFIG_MAP: &str = "machinist-operator-status";
-/// Its key.
-pub const KEY: &str = "status.json";
-
 /// How often the facts are looked at; all of them are in memory. Doubled, people learn of a cloud
 /// that does not answer that much later.
 const PERIOD: Duration = Duration::from_secs(5);
-
-/// What the key holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OperatorStatus {
-    pub conditions: Vec<Condition>,
-}
 
 /// Keeps the ConfigMap true.
 pub struct StatusPublisher {
@@ -96,7 +88,7 @@ impl StatusPublisher {
         let before = self.known.as_ref().map(stored).unwrap_or_default();
         let observed = self.observe();
         let now = self.context.env.now();
-        let status = OperatorStatus { conditions: conditions(&observed, &before.conditions, now) };
+        let status = published(&observed, conditions(&observed, &before.conditions, now));
         if self.known.is_some() && status == before {
             return Ok(());
         }
@@ -169,17 +161,23 @@ fn new_config_map(text: String) -> ConfigMap {
 }
 
 fn observe(context: &Context, findings: &Findings) -> Observed {
+    let failing = |failure: CloudFailure| Reachability::Failing {
+        class: failure.class,
+        message: failure.message,
+    };
     let view = |health: ViewHealth| ViewState {
         name: health.key.to_string(),
+        endpoint: health.endpoint,
         reachability: match (health.failure, health.is_listed) {
-            (Some(failure), _) => Reachability::Failing { message: failure.message },
+            (Some(failure), _) => failing(failure),
             (None, true) => Reachability::Reachable,
             (None, false) => Reachability::NotAskedYet,
         },
     };
     let unreachable = context.clouds.unreachable().into_iter().map(|(key, failure)| ViewState {
         name: key.to_string(),
-        reachability: Reachability::Failing { message: failure.message },
+        endpoint: context.clouds.endpoint(),
+        reachability: failing(failure),
     });
     let missing = context.clouds.missing_permissions().list();
     Observed {

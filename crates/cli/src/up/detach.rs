@@ -55,8 +55,16 @@ fn spawn(args: &UpArgs, home: &Home, answer: &File) -> anyhow::Result<Child> {
 }
 
 fn background_arguments(args: &UpArgs) -> Vec<String> {
-    let UpArgs { workers, control_plane, no_operator, fast, audit_log, detach: _, background: _ } =
-        args;
+    let UpArgs {
+        workers,
+        control_plane,
+        no_operator,
+        fast,
+        audit_log,
+        detach: _,
+        background: _,
+        experiment: _,
+    } = args;
     let mut arguments = vec![
         "up".to_owned(),
         "--background".to_owned(),

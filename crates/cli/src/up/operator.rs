@@ -2,13 +2,14 @@
 //! again.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use machinist_testbed::Cluster;
-use machinist_testbed::operator_process::{OperatorConfig, OperatorProcess};
+use machinist_testbed::operator_process::{OperatorConfig, OperatorProcess, find_program};
 use tokio::time::{Instant, sleep};
 
 use super::SharedState;
@@ -24,62 +25,104 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(15);
 const GROWN_UP: Duration = Duration::from_secs(10);
 
+/// A port that nobody has.
+const FREE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 /// A running operator and where it answers.
 pub struct Operator {
     pub process: OperatorProcess,
-    pub address: SocketAddr,
+    addresses: Addresses,
     flags: Vec<String>,
-    address_file: PathBuf,
+    files: AddressFiles,
+}
+
+/// Where an operator answers, or is to.
+#[derive(Clone, Copy)]
+struct Addresses {
+    metrics: SocketAddr,
+    /// None where the operator has no page.
+    page: Option<SocketAddr>,
+}
+
+/// The files to which it writes where it answers.
+struct AddressFiles {
+    metrics: PathBuf,
+    page: PathBuf,
 }
 
 impl Operator {
     /// Starts it on a free port and waits until it answers there.
     pub async fn start(cluster: &Cluster, flags: Vec<String>) -> anyhow::Result<Self> {
-        let address_file = cluster.folder().join("operator-address");
-        let free = SocketAddr::from(([127, 0, 0, 1], 0));
-        let (process, address) = launch(cluster, &flags, &address_file, free).await?;
-        Ok(Self { process, address, flags, address_file })
+        let files = AddressFiles {
+            metrics: cluster.folder().join("operator-address"),
+            page: cluster.folder().join("page-address"),
+        };
+        let page = has_page().then_some(FREE);
+        let wanted = Addresses { metrics: FREE, page };
+        let (process, addresses) = launch(cluster, &flags, &files, wanted).await?;
+        Ok(Self { process, addresses, flags, files })
     }
 
-    /// Starts it again on the same port, or on another where that one is taken.
+    /// Starts it again on the same ports, or on others where one of them is taken.
     async fn restart(&mut self, cluster: &Cluster) -> anyhow::Result<()> {
-        let same = launch(cluster, &self.flags, &self.address_file, self.address).await;
-        let (process, address) = match same {
+        let same = launch(cluster, &self.flags, &self.files, self.addresses).await;
+        let (process, addresses) = match same {
             Ok(started) => started,
             Err(_) => {
-                let free = SocketAddr::new(self.address.ip(), 0);
-                launch(cluster, &self.flags, &self.address_file, free).await?
+                let page = self.addresses.page.map(|_| FREE);
+                launch(cluster, &self.flags, &self.files, Addresses { metrics: FREE, page }).await?
             }
         };
         self.process = process;
-        self.address = address;
+        self.addresses = addresses;
         Ok(())
     }
 
     pub fn metrics_url(&self) -> String {
-        format!("http://{}/metrics", self.address)
+        format!("http://{}/metrics", self.addresses.metrics)
     }
+
+    pub fn page_url(&self) -> Option<String> {
+        self.addresses.page.map(|address| format!("http://{address}/"))
+    }
+}
+
+/// Whether the operator serves a page: `MACHINIST_OPERATOR` may name one of another version.
+fn has_page() -> bool {
+    let help =
+        find_program().and_then(|program| Ok(Command::new(program).arg("--help").output()?));
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--page-address "))
 }
 
 async fn launch(
     cluster: &Cluster,
     flags: &[String],
-    address_file: &Path,
-    address: SocketAddr,
-) -> anyhow::Result<(OperatorProcess, SocketAddr)> {
+    files: &AddressFiles,
+    wanted: Addresses,
+) -> anyhow::Result<(OperatorProcess, Addresses)> {
     // An address of the one before would be taken for the new one's.
-    std::fs::remove_file(address_file).ok();
+    std::fs::remove_file(&files.metrics).ok();
+    std::fs::remove_file(&files.page).ok();
     let mut arguments: Vec<OsString> = flags.iter().map(OsString::from).collect();
-    arguments.push(format!("--http-address={address}").into());
-    arguments.push(format!("--http-address-file={}", address_file.display()).into());
+    arguments.push(format!("--http-address={}", wanted.metrics).into());
+    arguments.push(format!("--http-address-file={}", files.metrics.display()).into());
+    if let Some(page) = wanted.page {
+        arguments.push(format!("--page-address={page}").into());
+        arguments.push(format!("--page-address-file={}", files.page.display()).into());
+        // It is this machine's alone, and whoever has the token of `up` may approve.
+        arguments.extend(["--page-plain-http".into(), "--page-writes".into()]);
+    }
     // The default port would be in the way of another cluster on this host.
     arguments.push("--webhook-address=127.0.0.1:0".into());
     let process = cluster.start_operator(OperatorConfig::find(arguments)?).await?;
     let deadline = Instant::now() + START_PATIENCE;
     loop {
         process.process().check_running()?;
-        if let Some(address) = written_address(address_file) {
-            return Ok((process, address));
+        let page = written_address(&files.page);
+        if let Some(metrics) = written_address(&files.metrics)
+            && page.is_some() == wanted.page.is_some()
+        {
+            return Ok((process, Addresses { metrics, page }));
         }
         if Instant::now() > deadline {
             bail!(
@@ -112,6 +155,7 @@ impl Keeper<'_> {
         let operator = self.operator.as_ref();
         self.state.change(|state| {
             state.operator_metrics = operator.map(Operator::metrics_url);
+            state.page = operator.and_then(Operator::page_url);
             state.operator_process = operator.map(|operator| operator.process.process().id());
         })
     }

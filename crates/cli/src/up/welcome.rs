@@ -1,32 +1,24 @@
-//! What does a newcomer read when the cluster is there? Where it is, and three things to try.
+//! What does a newcomer read when the cluster is there? Where it is, and three experiments to try.
 
 use std::path::Path;
 
 use clap::builder::styling::Style;
-use jiff::{SignedDuration, Timestamp};
 use machinist_testbed::Cluster;
-use machinist_testbed::cloud::CloudHandle;
 
 use super::manifests::{WORKLOAD, WORKLOAD_NAMESPACE, worker_pool_name};
 use crate::args::UpArgs;
 use crate::state_file::UpState;
-
-/// How far ahead the retirement to try is: near enough to see it happen.
-const RETIREMENT_IN: SignedDuration = SignedDuration::from_mins(2);
 
 /// What the text names.
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub pool: String,
     pub workers: u16,
-    /// Two instances of workers, where there are two.
-    pub instances: Vec<String>,
     pub has_operator: bool,
     pub is_background: bool,
     pub has_kubectl: bool,
     /// How this program is called in a shell.
     pub machinist: String,
-    pub now: Timestamp,
 }
 
 impl Facts {
@@ -34,27 +26,16 @@ impl Facts {
         Self {
             pool: worker_pool_name(&cluster.cloud().world()).unwrap_or_default(),
             workers: args.workers,
-            instances: worker_instances(cluster.cloud()),
             has_operator: !args.no_operator,
             is_background: args.background,
             has_kubectl: is_on_path("kubectl"),
             machinist: own_name(),
-            now: Timestamp::now(),
         }
     }
 }
 
-fn worker_instances(cloud: &CloudHandle) -> Vec<String> {
-    let is_worker = |name: &String| name.contains("-worker-");
-    let workers = cloud
-        .snapshot()
-        .into_iter()
-        .filter(|instance| instance.is_up() && instance.tags.get("Name").is_some_and(is_worker));
-    workers.map(|instance| instance.id).take(2).collect()
-}
-
 /// `machinist` where a shell finds it, else the way to it.
-fn own_name() -> String {
+pub fn own_name() -> String {
     let name = "machinist".to_owned();
     let this = std::env::current_exe().ok().filter(|_| !is_on_path(&name));
     let Some(this) = this else { return name };
@@ -82,7 +63,8 @@ pub fn text(state: &UpState, facts: &Facts) -> String {
     lines.push(format!("  {} status --watch", facts.machinist));
     lines.push(String::new());
     if facts.has_operator {
-        lines.extend(things_to_try(state, facts));
+        lines.extend(page(state));
+        lines.extend(experiments(facts));
     } else {
         lines.extend(without_operator(state));
     }
@@ -97,38 +79,65 @@ pub fn text(state: &UpState, facts: &Facts) -> String {
     lines.join("\n")
 }
 
-fn things_to_try(state: &UpState, facts: &Facts) -> Vec<String> {
+/// Where the fleet can be looked at. The token is in the part of the address that a browser sends nobody.
+fn page(state: &UpState) -> Vec<String> {
+    let Some(page) = &state.page else { return Vec::new() };
     let heading = Style::new().bold();
-    let admin = &state.cloud_admin;
-    let mut lines = vec![format!("{heading}Three things to try{heading:#}")];
-    let stopped = facts.instances.first();
-    let retired = facts.instances.get(1).or(stopped);
-    if let (Some(stopped), Some(retired)) = (stopped, retired) {
-        let when = facts.now.checked_add(RETIREMENT_IN).unwrap_or(facts.now);
-        let when = Timestamp::from_second(when.as_second()).unwrap_or(when);
-        let event = format!(
-            r#"{{"instanceId":"{retired}","code":"instance-retirement","notBefore":"{when}"}}"#
-        );
-        lines.extend([
-            "  Stop an instance behind the cluster's back (Machinist says so, and starts it half a minute later):".to_owned(),
-            format!("    curl -X POST {admin}/instances/{stopped}/stop"),
-            "  Let the provider announce that it retires a host (it stops the instance then):"
-                .to_owned(),
-            format!("    curl -X POST {admin}/events -d '{event}'"),
-        ]);
+    let address = match &state.page_token {
+        Some(token) => format!("{page}#token={token}"),
+        None => page.clone(),
+    };
+    vec![
+        format!("{heading}The page{heading:#}, for a browser on this machine:"),
+        String::new(),
+        format!("  {address}"),
+        String::new(),
+    ]
+}
+
+fn experiments(facts: &Facts) -> Vec<String> {
+    let heading = Style::new().bold();
+    let Facts { machinist, pool, workers, .. } = facts;
+    let mut lines =
+        vec![format!("{heading}Three experiments{heading:#}, each one command in this folder:")];
+    if *workers > 0 {
+        for (command, what, watch) in [
+            (
+                "up stop-instance",
+                "stops the instance of a worker behind the cluster's back",
+                "Fleet: a square turns; Drift: who did it, and what is done",
+            ),
+            (
+                "up retire-instance",
+                "lets the provider announce that it retires the host of a worker",
+                "Plan: a bar appears, and what it waits for",
+            ),
+            (
+                "up break-zone",
+                "lets a whole zone fail; `up mend-zone` undoes it",
+                "Fleet: the zone turns, and nothing is deleted",
+            ),
+        ] {
+            lines.extend([
+                String::new(),
+                format!("  {machinist} {command}"),
+                format!("      {what}."),
+                format!("      Watch `{machinist} status --watch`, and on the page {watch}."),
+            ]);
+        }
     }
-    let more = u32::from(facts.workers) + 3;
-    let pool = &facts.pool;
+    let more = u32::from(*workers) + 3;
     lines.extend([
-        "  Scale up, and watch machines, instances and nodes appear:".to_owned(),
-        format!("    kubectl scale machineset {pool} --replicas={more}"),
-        "  And: forbid a disruption, delete a machine, read what it waits for, allow it again:"
+        String::new(),
+        "And: scale up, and watch machines, instances and nodes appear:".to_owned(),
+        format!("  kubectl scale machineset {pool} --replicas={more}"),
+        "Forbid a disruption, delete a machine, read what it waits for, allow it again:".to_owned(),
+        format!("  {}", patch_budget(0)),
+        "  kubectl delete machine --wait=false MACHINE   # one whose node runs a pod of it"
             .to_owned(),
-        format!("    {}", patch_budget(0)),
-        "    kubectl delete machine --wait=false MACHINE   # one whose node runs a pod of it"
-            .to_owned(),
-        format!("    {} status", facts.machinist),
-        format!("    {}", patch_budget(1)),
+        format!("  {machinist} status"),
+        format!("  {}", patch_budget(1)),
+        format!("Is anything wrong with the installation? {machinist} doctor"),
     ]);
     lines
 }
@@ -164,6 +173,47 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn state(page: Option<&str>) -> UpState {
+        UpState {
+            page: page.map(str::to_owned),
+            page_token: page.map(|_| "secret".to_owned()),
+            ..UpState::sample()
+        }
+    }
+
+    fn facts() -> Facts {
+        Facts {
+            pool: "demo-worker-a".to_owned(),
+            workers: 3,
+            has_operator: true,
+            is_background: false,
+            has_kubectl: true,
+            machinist: "machinist".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_tour_names_the_page_and_three_experiments_of_one_command_each() {
+        let text = text(&state(Some("http://127.0.0.1:4/")), &facts());
+        for words in [
+            "http://127.0.0.1:4/#token=secret",
+            "  machinist up stop-instance\n",
+            "  machinist up retire-instance\n",
+            "  machinist up break-zone\n",
+            "--replicas=6",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_a_page_or_an_operator_nothing_is_promised() {
+        assert!(!text(&state(None), &facts()).contains("#token"));
+        let without = Facts { has_operator: false, ..facts() };
+        let text = text(&state(None), &without);
+        assert!(!text.contains("stop-instance") && text.contains("No operator runs"), "{text}");
+    }
 
     #[test]
     fn paths_can_be_pasted_into_a_shell() {

@@ -25,6 +25,7 @@ mod crash;
 mod credentials;
 mod deletion;
 mod disturbed;
+mod doctor;
 mod drift;
 mod faults;
 mod health;

@@ -15,7 +15,7 @@ use machinist_core::{
     machine::observed::{cluster_id, validate},
     providerspec::{ProviderKind, ProviderSpecFacts},
 };
-use machinist_providers::{IpFamily, Provider};
+use machinist_providers::{IpFamily, Provider, service};
 use tokio::time::Instant;
 
 use super::{
@@ -99,6 +99,8 @@ pub struct ViewHealth {
     pub is_listed: bool,
     /// Why the last list failed.
     pub failure: Option<CloudFailure>,
+    /// Where it is asked, if that is not the provider's own address.
+    pub endpoint: Option<String>,
 }
 
 /// Machines of one cloud that cannot be reached share an answer for this long, so that thousands
@@ -198,6 +200,7 @@ impl Clouds {
                 age: snapshot.age(now).unwrap_or_else(unlisted),
                 is_listed: snapshot.listed_at.is_some(),
                 failure: snapshot.failure.clone(),
+                endpoint: self.endpoint(),
             }
         };
         self.all().into_iter().map(health).collect()
@@ -209,6 +212,13 @@ impl Clouds {
         let known = self.lock();
         let lately = known.failures.iter().filter(|(_, (at, _))| now < *at + FAILURE_TOLD);
         lately.map(|(key, (_, failure))| (key.clone(), failure.clone())).collect()
+    }
+
+    /// Where instances are asked for, if that is not the provider's own address.
+    pub fn endpoint(&self) -> Option<String> {
+        let named = self.connector.endpoints().remove(service::EC2);
+        // One with a password in it is refused, and not repeated (Rule 13).
+        named.filter(|url| !url.is_empty() && !url.contains('@'))
     }
 
     pub fn missing_permissions(&self) -> &MissingPermissions {

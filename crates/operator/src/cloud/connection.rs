@@ -306,7 +306,7 @@ impl Connector {
     }
 
     /// Flags come before the cluster's Infrastructure object.
-    fn endpoints(&self) -> BTreeMap<String, String> {
+    pub(super) fn endpoints(&self) -> BTreeMap<String, String> {
         let of_platform = self.platform().service_endpoints.into_iter();
         let mut endpoints: BTreeMap<String, String> =
             of_platform.map(|endpoint| (endpoint.name, endpoint.url)).collect();

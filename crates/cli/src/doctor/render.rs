@@ -1,0 +1,70 @@
+//! What does the report look like? Pure: the terminal's width is given.
+
+use clap::builder::styling::{AnsiColor, Style};
+use machinist_core::doctor::{Check, Finding, Level, Report};
+
+use crate::screen::counted;
+use crate::table::{self, Cell, Row};
+
+/// A line for each check, below it what it found, and a summary.
+pub fn table(report: &Report, width: Option<usize>) -> String {
+    let bold = Style::new().bold();
+    let header = ["CHECK", "RESULT", "WHAT WAS FOUND"].map(|title| Cell::styled(title, bold));
+    let mut rows: Vec<Row> = vec![header.to_vec().into()];
+    rows.extend(report.checks.iter().map(row));
+    let mut text = table::lines(&rows, width).join("\n");
+    text.push_str("\n\n");
+    text.push_str(&summary(report));
+    text.push('\n');
+    text
+}
+
+fn row(check: &Check) -> Row {
+    let says = match check.findings.len() {
+        0 => check.says.clone(),
+        found => counted(found, "finding"),
+    };
+    let cells = vec![
+        Cell::plain(check.name),
+        Cell::styled(check.level.as_str(), style(check.level)),
+        Cell::plain(says),
+    ];
+    Row { cells, notes: check.findings.iter().flat_map(notes).collect() }
+}
+
+fn notes(finding: &Finding) -> [Cell; 3] {
+    let mark = match finding.level {
+        Level::Ok => "-",
+        Level::Warning => "!",
+        Level::Failed => "✗",
+    };
+    let what = format!("  {mark} {}: {}", finding.code.as_str(), finding.what);
+    [
+        Cell::styled(what, style(finding.level)),
+        Cell::plain(format!("      seen: {}", finding.seen)),
+        Cell::plain(format!("      fix:  {}", finding.fix)),
+    ]
+}
+
+fn summary(report: &Report) -> String {
+    let counts: Vec<String> = [Level::Ok, Level::Warning, Level::Failed]
+        .into_iter()
+        .map(|level| (report.count(level), level.as_str()))
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    format!("{}: {}", counted(report.checks.len(), "check"), counts.join(", "))
+}
+
+/// What was found, a line each: the code, which scripts know it by.
+pub fn names(report: &Report) -> String {
+    report.findings().map(|finding| format!("{}\n", finding.code.as_str())).collect()
+}
+
+fn style(level: Level) -> Style {
+    match level {
+        Level::Ok => AnsiColor::Green.on_default(),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+        Level::Failed => AnsiColor::Red.on_default().bold(),
+    }
+}
