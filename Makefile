@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench crds webhooks manifests tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench crds webhooks manifests docs reference tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,15 @@ manifests: crds ## Write deploy/openshift anew out of deploy/kustomize
 	@scripts/setup.sh c rust go
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --test e2e install::openshift::the_manifests_are
 
+docs: ## Build the site of docs/ into target/docs
+	@scripts/setup.sh c rust mdbook
+	@scripts/with-environment.sh scripts/docs.sh
+
+reference: ## Write docs/reference and the list of waiting reasons anew from the code
+	@scripts/setup.sh c rust
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-core --test docs
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-operator --lib reference
+
 tools: ## Build the Go programs of the testbed and the tests into the user's cache folder
 	@scripts/setup.sh go
 	@scripts/with-environment.sh tools/build.sh kube
@@ -67,5 +76,5 @@ clean: ## Remove what was built in this checkout; the user's cache folder stays
 	@scripts/with-environment.sh cargo clean
 	@rm -rf .venv .machinist
 
-clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny
+clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny, mdBook
 	@scripts/clean-cache.sh

@@ -48,8 +48,10 @@ start_go_programs kube kwok helm
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
 stage "set-up: promtool" scripts/setup.sh promtool
+stage "set-up: mdBook" scripts/setup.sh mdbook
 stage "lint" scripts/lint.sh
 stage "alert rules" scripts/alerts.sh
+stage "docs" scripts/docs.sh
 stage "build" cargo build --locked --workspace --all-targets
 stage "Go programs (what was left of them)" wait_for_go_programs
 

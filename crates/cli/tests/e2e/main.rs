@@ -27,6 +27,7 @@ mod deletion;
 mod disturbed;
 mod drift;
 mod faults;
+mod guide;
 mod health;
 mod install;
 mod joining;
