@@ -38,7 +38,10 @@ fn every_page_is_in_the_book_once() {
     assert_eq!(listed.len(), once.len(), "a page is listed twice");
     let pages = pages_below(&docs()).into_iter().map(|page| page.to_str().unwrap().to_owned());
     let pages: BTreeSet<String> = pages.filter(|page| page != SUMMARY).collect();
-    assert_eq!(once, pages, "left: docs/SUMMARY.md, right: the pages that exist");
+    let missing: Vec<&String> = pages.difference(&once).collect();
+    assert!(missing.is_empty(), "not in docs/SUMMARY.md: {missing:?}");
+    let left_over: Vec<&String> = once.difference(&pages).collect();
+    assert!(left_over.is_empty(), "in docs/SUMMARY.md, and not there: {left_over:?}");
 }
 
 /// A title is what the reader of a single page, and of a search's result, has to go by.

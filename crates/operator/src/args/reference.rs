@@ -54,7 +54,7 @@ fn row(arg: &Arg) -> String {
         arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy()));
     let defaults = defaults.filter(|_| takes_one).collect::<Vec<_>>().join(", ");
     let help = arg.get_long_help().or_else(|| arg.get_help());
-    let mut words = cell(&help.map(ToString::to_string).unwrap_or_default());
+    let mut words = sentence(&help.map(ToString::to_string).unwrap_or_default());
     let values: Vec<String> = arg
         .get_possible_values()
         .iter()
@@ -68,6 +68,12 @@ fn row(arg: &Arg) -> String {
         words.push_str(&format!(" Also by the variable `{}`.", variable.to_string_lossy()));
     }
     format!("| `--{long}{value}` | {} | {words} |\n", cell(&defaults))
+}
+
+/// The full stop is left out of help by clap.
+fn sentence(text: &str) -> String {
+    let words = cell(text);
+    if words.ends_with('.') { words } else { format!("{words}.") }
 }
 
 fn cell(text: &str) -> String {
