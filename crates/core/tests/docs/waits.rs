@@ -55,7 +55,8 @@ fn the_list_of_reasons_is_that_of_the_pages() {
     let mut text = "# What does it wait on?\n\n\
         Whatever waits says why: one word for programs and a sentence for people. The word is the reason of a\n\
         condition, the label `reason` of `machinist_waiting` and `machinist_maintenance_waiting`, and stands in\n\
-        `machinist status`, `plan` and `explain`. Each word has a page: what it means, how to see more, and what to do.\n\n\
+        `machinist status`, `plan` and `explain`. Each word has a page: what it means, how to see more, and what to do.\n\
+        Machines of `cluster.x-k8s.io` have the reasons that Cluster API gives them.\n\n\
         | reason | |\n|---|---|\n"
         .to_owned();
     let mut rows = BTreeMap::new();
@@ -100,7 +101,9 @@ fn reasons() -> BTreeSet<String> {
     let names = constants(&file(NAMES));
     // What a maintenance waits on passes through its own helpers, and all of it has these names.
     let mut found: BTreeSet<String> = of_module(&names, "maintenance_reason").collect();
-    for file in shipped(&["core", "operator"]) {
+    // Machines of Cluster API have that project's own reasons, whose meaning is its contract.
+    let files = shipped(&["core", "operator"]).into_iter();
+    for file in files.filter(|file| !file.path.contains("/src/cluster_api")) {
         let makers = MAKERS.iter().filter(|(path, ..)| *path == file.path);
         let makers = makers.map(|(_, callee, index)| (*callee, *index));
         for (callee, index) in makers.chain([("Wait::on(", 0)]) {
