@@ -154,7 +154,11 @@ impl Reader {
         let port = free_port();
         let mut running: Option<(Value, OperatorProcess)> = None;
         loop {
-            let found = deployments.get_opt("machinist-operator").await.unwrap();
+            // An API server that is slow to answer is asked again.
+            let Ok(found) = deployments.get_opt("machinist-operator").await else {
+                sleep(POLL).await;
+                continue;
+            };
             let template = found.and_then(|one| one.spec).map(|spec| json!({ "spec": spec }));
             let current = running.as_ref().map(|(template, _)| template);
             if template.as_ref() != current {
