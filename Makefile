@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench page page-test crds webhooks manifests reference tools venv clean clean-cache
+.PHONY: help up test sim mutants lint audit bench page page-test crds webhooks manifests docs reference tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,8 +62,14 @@ manifests: crds ## Write deploy/openshift anew out of deploy/kustomize
 	@scripts/setup.sh c rust go
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --test e2e install::openshift::the_manifests_are
 
-reference: ## Write docs/reference anew from the code
+docs: ## Build the site of docs/ into target/docs
+	@scripts/setup.sh c rust mdbook
+	@scripts/with-environment.sh scripts/docs.sh
+
+reference: ## Write docs/reference and the list of waiting reasons anew from the code
 	@scripts/setup.sh c rust
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-core --test docs
+	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-operator --lib reference
 	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --lib args::reference
 
 tools: ## Build the Go programs of the testbed and the tests into the user's cache folder
@@ -81,5 +87,5 @@ clean: ## Remove what was built in this checkout; the user's cache folder stays
 	@scripts/with-environment.sh cargo clean
 	@rm -rf .venv .machinist web/dist web/.units web/node_modules
 
-clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny
+clean-cache: ## Remove what all checkouts share in the user's cache folder: Go programs, cargo-deny, mdBook
 	@scripts/clean-cache.sh

@@ -13,6 +13,9 @@ venv="$root/.venv"
 # The one place where cargo-deny's version is pinned.
 deny_version=0.20.2
 deny="$cache/cargo-deny-$deny_version/bin/cargo-deny"
+# Here mdBook's is.
+mdbook_version=0.5.4
+mdbook="$cache/mdbook-$mdbook_version/bin/mdbook"
 # Unpacked out of Debian's package, where the machine has none of its own.
 promtool="$cache/promtool/promtool"
 if [ ! -x "$promtool" ] && command -v promtool >/dev/null; then promtool="$(command -v promtool)"; fi

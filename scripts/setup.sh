@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # What does this machine lack, and how does it get it?
 #
-#   scripts/setup.sh [c] [rust] [go] [python] [deny] [promtool] [node] [browser]
+#   scripts/setup.sh [c] [rust] [go] [python] [deny] [promtool] [mdbook] [node] [browser]
 #
 # As root on Debian, missing packages are installed. Otherwise they are named and nothing happens.
-# Rust, Go, cargo-deny and promtool are installed for the user alone, and the page's packages into
+# Rust, Go, cargo-deny, mdBook and promtool are installed for the user alone, and the page's packages into
 # web/node_modules. What is there already is left as it is.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
@@ -26,6 +26,7 @@ main() {
   if is_wanted go; then install_go; fi
   if is_wanted deny; then install_deny; fi
   if is_wanted promtool; then install_promtool; fi
+  if is_wanted mdbook; then install_mdbook; fi
   if is_wanted node; then install_page_packages; fi
 }
 
@@ -131,6 +132,15 @@ install_deny() {
   # Its release profile optimises across all crates, for minutes; a second's run needs none of that.
   CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
     cargo install --locked --quiet --root "$cache/cargo-deny-$deny_version" "cargo-deny@$deny_version"
+}
+
+install_mdbook() {
+  if [ -x "$mdbook" ]; then return; fi
+  say "building mdBook $mdbook_version, once"
+  # The site is built and searched; it is neither served nor watched. A second's run needs no optimisation.
+  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+    cargo install --locked --quiet --no-default-features --features search \
+    --root "$cache/mdbook-$mdbook_version" "mdbook@$mdbook_version"
 }
 
 # Only one program of Debian's package is wanted, and neither the server nor its service: it is unpacked

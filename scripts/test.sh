@@ -48,9 +48,11 @@ start_go_programs kube kwok helm
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
 stage "set-up: promtool" scripts/setup.sh promtool
+stage "set-up: mdBook" scripts/setup.sh mdbook
 stage "set-up: Node packages, browser" scripts/setup.sh node browser
 stage "lint" scripts/lint.sh
 stage "alert rules" scripts/alerts.sh
+stage "docs" scripts/docs.sh
 # Before the operator, which embeds it.
 stage "page: build" scripts/page.sh build
 stage "page: lint, units, browser" scripts/page.sh test

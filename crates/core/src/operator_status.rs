@@ -19,8 +19,11 @@ pub use published::{
 
 /// The types of the conditions.
 pub mod condition_type {
+    /// Whether every cloud that is looked after answers.
     pub const CLOUD_REACHABLE: &str = "CloudReachable";
+    /// Whether the credentials may do what is needed; False names what they lack.
     pub const CLOUD_PERMISSIONS: &str = "CloudPermissions";
+    /// True while instances carry the cluster's tag and belong to no Machine; names them.
     pub const ORPHAN_INSTANCES: &str = "OrphanInstances";
     /// Whether the operator's own objects are as they should be.
     pub const OBJECTS_KEPT: &str = "ObjectsKept";
@@ -34,13 +37,21 @@ pub mod condition_type {
 
 /// Their reasons.
 pub mod reason {
+    /// All is as it should be.
     pub const AS_EXPECTED: &str = "AsExpected";
+    /// It is not known yet.
     pub const NOT_ASKED_YET: &str = "NotAskedYet";
+    /// A cloud does not answer; the message has its words.
     pub const CLOUD_NOT_ANSWERING: &str = "CloudNotAnswering";
+    /// Somebody refuses what the operator wants to do.
     pub const PERMISSION_MISSING: &str = "PermissionMissing";
+    /// There are instances that belong to no Machine.
     pub const INSTANCES_WITHOUT_MACHINE: &str = "InstancesWithoutMachine";
+    /// An object of the operator's own is not as it should be.
     pub const UPKEEP_FAILED: &str = "UpkeepFailed";
+    /// A flag switches it off.
     pub const SWITCHED_OFF: &str = "SwitchedOff";
+    /// A person holds the operator.
     pub const HELD: &str = "OperatorHeld";
 }
 

@@ -1,5 +1,7 @@
 //! The operator's flags.
 
+#[cfg(test)]
+mod reference;
 pub mod upkeep;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};

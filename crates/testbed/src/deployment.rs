@@ -22,9 +22,14 @@ pub struct Container {
 pub fn shipped_container(namespace: &str, pod: &str) -> anyhow::Result<Container> {
     let objects = documents(DEPLOYMENT)?;
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment");
+    container_of(deployment.context("there is no Deployment")?, namespace, pod)
+}
+
+/// The first container of a Deployment, as the kubelet would start it in a Pod of that namespace and name.
+pub fn container_of(deployment: &Value, namespace: &str, pod: &str) -> anyhow::Result<Container> {
     let container = deployment
-        .and_then(|deployment| deployment.pointer("/spec/template/spec/containers/0"))
-        .context("the shipped Deployment has no container")?;
+        .pointer("/spec/template/spec/containers/0")
+        .context("the Deployment has no container")?;
     let list = |field: &str| container[field].as_array().cloned().unwrap_or_default();
     let mut environment = BTreeMap::new();
     for variable in list("env") {

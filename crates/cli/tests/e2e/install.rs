@@ -1,7 +1,7 @@
 //! Does what is shipped install? The chart, the kustomize folders and OpenShift's manifests are rendered
 //! by the real programs and shown to the real API server.
 
-mod manifests;
+pub mod manifests;
 mod openshift;
 
 use std::process::Output;
@@ -25,7 +25,7 @@ use self::manifests::{Manifests, chart, helm, kustomize, repository};
 use crate::arena::{Arena, cluster, run};
 
 /// Kinds of others, as far as the API server needs to know them to take our objects.
-const FOREIGN_KINDS: &str = include_str!("assets/foreign-kinds.yaml");
+pub const FOREIGN_KINDS: &str = include_str!("assets/foreign-kinds.yaml");
 
 /// Everything that can be switched on, as in deploy/kustomize/everything.
 const EVERYTHING: [&str; 5] = [

@@ -28,6 +28,7 @@ mod disturbed;
 mod doctor;
 mod drift;
 mod faults;
+mod guide;
 mod health;
 mod install;
 mod joining;

@@ -110,7 +110,7 @@ pub async fn helm(command: &str, arguments: &[&str], values: &[&str]) -> Output 
     helm.output().await.unwrap()
 }
 
-async fn helm_program() -> &'static Path {
+pub async fn helm_program() -> &'static Path {
     static PROGRAM: OnceCell<PathBuf> = OnceCell::const_new();
     PROGRAM
         .get_or_init(|| async {

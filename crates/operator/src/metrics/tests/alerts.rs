@@ -1,5 +1,11 @@
 //! Do the alerts watch what is published, and are those of the Machine API as they were?
 
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
 use serde_json::Value;
 
 use super::names::{of_everything, published};
@@ -20,7 +26,7 @@ fn rules() -> Vec<Value> {
     rules
 }
 
-fn text<'a>(rule: &'a Value, field: &str) -> &'a str {
+fn text_of<'a>(rule: &'a Value, field: &str) -> &'a str {
     rule[field].as_str().unwrap_or_default().trim()
 }
 
@@ -33,7 +39,7 @@ fn is_of_name(letter: char) -> bool {
 fn every_metric_of_an_alert_is_published() {
     let published = published(&of_everything().encode().unwrap());
     for rule in rules() {
-        let (alert, expr) = (text(&rule, "alert"), text(&rule, "expr"));
+        let (alert, expr) = (text_of(&rule, "alert"), text_of(&rule, "expr"));
         for field in ["summary", "description"] {
             let words = rule["annotations"][field].as_str();
             assert!(words.is_some_and(|words| !words.is_empty()), "{alert} has no {field}");
@@ -54,7 +60,7 @@ fn every_metric_of_an_alert_is_published() {
 #[test]
 fn no_text_of_an_alert_names_a_label_that_it_does_not_have() {
     for rule in rules() {
-        let (alert, expr) = (text(&rule, "alert"), text(&rule, "expr"));
+        let (alert, expr) = (text_of(&rule, "alert"), text_of(&rule, "expr"));
         let Some((_, by)) = expr.split_once(" by (") else { continue };
         let kept: Vec<&str> = by.split(')').next().unwrap().split(',').map(str::trim).collect();
         for field in ["summary", "description"] {
@@ -94,21 +100,55 @@ fn the_alerts_of_the_machine_api_are_kept_to_the_letter() {
     ];
     let rules = rules();
     for (alert, expr, pause) in contract {
-        let rule = rules.iter().find(|rule| text(rule, "alert") == alert).unwrap();
-        assert_eq!((text(rule, "expr"), text(rule, "for")), (expr, pause), "{alert}");
+        let rule = rules.iter().find(|rule| text_of(rule, "alert") == alert).unwrap();
+        assert_eq!((text_of(rule, "expr"), text_of(rule, "for")), (expr, pause), "{alert}");
         assert_eq!(rule["labels"]["severity"], "warning", "{alert}");
     }
-    assert!(rules.iter().any(|rule| text(rule, "alert") == "MachineApiOperatorDown"));
+    assert!(rules.iter().any(|rule| text_of(rule, "alert") == "MachineApiOperatorDown"));
+}
+
+/// The table of docs/reference/alerts.md; `UPDATE=1` (or `make reference`) writes it anew.
+#[test]
+fn the_reference_lists_the_alerts() {
+    let mut text = "# Alerts\n\nWritten by `make reference` from `deploy/alerts`. The first seven carry the names, expressions and\n\
+        durations of the Machine API and its certificate approver; the rest are ours. `scripts/alerts.sh` checks them\n\
+        with promtool and sees each fire and not fire. Each has a page that says what to do.\n\n\
+        | alert | severity | for | expression |\n|---|---|---|---|\n"
+        .to_owned();
+    for rule in rules() {
+        let (alert, pause) = (text_of(&rule, "alert"), text_of(&rule, "for"));
+        let severity = rule["labels"]["severity"].as_str().unwrap_or_default();
+        let expr = text_of(&rule, "expr").replace('|', "\\|");
+        let row = format!(
+            "| [{alert}](../operate/alerts/{alert}.md) | {severity} | {pause} | `{expr}` |\n"
+        );
+        text.push_str(&row);
+    }
+    let path = docs().join("reference/alerts.md");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let stored = fs::read_to_string(path).unwrap_or_default();
+    assert!(stored == text, "docs/reference/alerts.md is old: run `make reference`");
 }
 
 #[test]
-fn the_reference_says_of_every_alert_what_to_do() {
-    let reference = include_str!("../../../../../docs/reference/alerts.md");
-    let sections: Vec<&str> =
-        reference.lines().filter_map(|line| line.strip_prefix("### ")).collect();
-    let rules = rules();
-    let alerts: Vec<&str> = rules.iter().map(|rule| text(rule, "alert")).collect();
-    assert_eq!(sections, alerts);
+fn every_alert_has_its_page_and_every_page_its_alert() {
+    let entries = fs::read_dir(docs().join("operate/alerts")).unwrap();
+    let pages: BTreeSet<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let alerts: BTreeSet<String> =
+        rules().iter().map(|rule| format!("{}.md", text_of(rule, "alert"))).collect();
+    assert_eq!(pages, alerts, "left: docs/operate/alerts, right: deploy/alerts");
+    for page in pages {
+        let text = fs::read_to_string(docs().join("operate/alerts").join(&page)).unwrap();
+        let title = format!("# {}\n", page.trim_end_matches(".md"));
+        assert!(text.starts_with(&title), "{page}");
+    }
+}
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
 /// Each alert is seen to fire, and not to, by promtool (scripts/alerts.sh runs it).
@@ -123,7 +163,7 @@ fn every_alert_has_its_tests() {
         .flat_map(|test| test["alert_rule_test"].as_array().unwrap())
         .collect();
     for rule in rules() {
-        let alert = text(&rule, "alert");
+        let alert = text_of(&rule, "alert");
         let firings = || cases.iter().filter(|case| case["alertname"] == alert);
         let fires =
             |case: &&Value| case["exp_alerts"].as_array().is_some_and(|list| !list.is_empty());
