@@ -105,9 +105,8 @@ pub fn incidents(evidence: &Evidence<'_>) -> Vec<Incident> {
         incident.sentence = incident.in_one_sentence();
     }
     incidents.sort_by(|left, right| {
-        let order = |one: &Incident| {
-            (one.is_over, !one.needs_a_person, std::cmp::Reverse(one.since))
-        };
+        let order =
+            |one: &Incident| (one.is_over, !one.needs_a_person, std::cmp::Reverse(one.since));
         let name = |one: &Incident| (one.namespace.clone(), one.machine.clone(), one.class);
         order(left).cmp(&order(right)).then_with(|| name(left).cmp(&name(right)))
     });
