@@ -68,12 +68,10 @@ fn metadata(metadata: Option<&mut Value>) {
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.retain(|key, _| {
             let owner = key.split_once('/').map_or("", |(owner, _)| owner);
-            let is_of = |known: &&str| {
-                owner
-                    .strip_suffix(**known)
-                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-            };
-            ANNOTATIONS.iter().any(|known| is_of(&known))
+            ANNOTATIONS.iter().any(|known| {
+                let before = owner.strip_suffix(*known);
+                before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+            })
         });
     }
 }
