@@ -361,7 +361,7 @@ export interface PolicyView {
   freezes: { name: string; words: string }[];
   nextOpening: string | null;
   settings: Fact[]; // approval, budgets, cool-down, surge, drain deadline, when no window fits, ... in words
-  spec: unknown;
+  spec?: unknown;
 } // the spec as stored (to prefill a what-if); a policy holds no secrets
 
 export interface DriftView {
