@@ -31,6 +31,7 @@ pub async fn run(args: DriftArgs) -> anyhow::Result<()> {
     let target = (!args.what.is_empty()).then(|| Target::read(&args.what)).transpose()?;
     let show = |snapshot: &mut Snapshot, notation: Notation| {
         let now = plan::now(&zone, None)?;
+        snapshot.require_machines_or_events()?;
         let layout = Layout::detect(&zone, args.output == Output::Wide);
         let report = report(snapshot, target.as_ref(), args.open, now)?;
         text(&report, args.output, notation, &layout)
@@ -43,7 +44,7 @@ pub async fn run(args: DriftArgs) -> anyhow::Result<()> {
 #[serde(rename_all = "camelCase")]
 struct Report {
     as_of: Timestamp,
-    /// What is not over first, the newest first in each half.
+    /// What needs a person first, then what is not over, then the rest.
     incidents: Vec<Incident>,
     notes: Vec<Note>,
     #[serde(skip)]

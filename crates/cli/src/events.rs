@@ -36,6 +36,7 @@ pub async fn run(args: EventsArgs) -> anyhow::Result<()> {
     let now = plan::now(&zone, None)?;
     let target = (!args.what.is_empty()).then(|| Target::read(&args.what)).transpose()?;
     let snapshot = snapshot::read(&args.fleet, Extent::Happenings).await?;
+    snapshot.require_machines_or_events()?;
     let choice = Choice {
         machines: target.map(|target| target.machines(&snapshot)).transpose()?,
         since: since(&args.since, &zone, now)?,

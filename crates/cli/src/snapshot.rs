@@ -105,6 +105,11 @@ impl Snapshot {
         Ok(names)
     }
 
+    /// The same where Events may still tell of Machines that are gone.
+    pub fn require_machines_or_events(&self) -> anyhow::Result<()> {
+        if self.events.is_empty() { self.require_machines() } else { Ok(()) }
+    }
+
     /// Says where Machines are looked for in vain.
     pub fn require_machines(&self) -> anyhow::Result<()> {
         if !self.machines.is_empty() {

@@ -67,8 +67,8 @@ pub async fn show(
                 paper.leave();
                 return stopped.context("cannot listen for Ctrl-C");
             }
-            // One that ended is started again by the stream itself; a failure is seen by the next read.
-            Some(_) = changes.next() => is_stale = true,
+            // A watch that is lost is begun again by itself; what may not be watched is read now and then.
+            Some(change) = changes.next() => is_stale |= change.is_ok(),
             () = sleep_until(read_at + wait) => {
                 is_stale = false;
                 let answer = match snapshot::read(fleet, extent).await {

@@ -49,8 +49,8 @@ struct Origin {
 pub enum DumpError {
     #[error("cannot read {path}: {source}")]
     Unreadable { path: String, source: io::Error },
-    #[error("{path} is no dump of `machinist dump`: {source}")]
-    Invalid { path: String, source: Box<serde_saphyr::Error> },
+    #[error("{path} is no dump of `machinist dump`: {problem}")]
+    Invalid { path: String, problem: String },
     #[error("{path} holds no Machine")]
     Empty { path: String },
 }
@@ -75,14 +75,14 @@ impl Dump {
         let shown = path.display().to_string();
         let file = fs::read_to_string(path)
             .map_err(|source| DumpError::Unreadable { path: shown.clone(), source })?;
-        let dump: Self = serde_saphyr::from_str(&file).map_err(|source| DumpError::Invalid {
-            path: shown.clone(),
-            source: Box::new(source),
-        })?;
-        match dump.of("machine.openshift.io", "Machine").next() {
-            Some(_) => Ok(dump),
-            None => Err(DumpError::Empty { path: shown }),
-        }
+        // A dump of thousands of machines is more than the reader of YAML takes.
+        let parsed: Result<Self, String> = match file.trim_start().starts_with('{') {
+            true => serde_json::from_str(&file).map_err(|error| error.to_string()),
+            false => serde_saphyr::from_str(&file).map_err(|error| error.to_string()),
+        };
+        let dump = parsed.map_err(|problem| DumpError::Invalid { path: shown.clone(), problem })?;
+        let is_empty = dump.of("machine.openshift.io", "Machine").next().is_none();
+        if is_empty { Err(DumpError::Empty { path: shown }) } else { Ok(dump) }
     }
 
     /// Loads it into a world, lets time go on there, and judges.
@@ -157,11 +157,14 @@ impl Dump {
             let Some(labels) = labels.filter(|labels| !labels.is_empty()) else { continue };
             let is_of = |pod: &&Value| {
                 text(pod, "/metadata/namespace") == namespace
-                    && labels.iter().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+                    && labels
+                        .iter()
+                        .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
             };
             let pods: Vec<&Value> = self.of("", "Pod").filter(is_of).collect();
             let Some(first) = pods.first() else { continue };
-            let grace = first.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
+            let grace =
+                first.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_u64);
             let app = App {
                 name: format!("{namespace}-{name}"),
                 replicas: pods.len().min(REPLICAS_MAX),

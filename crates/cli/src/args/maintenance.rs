@@ -81,7 +81,7 @@ Examples:
   machinist plan --watch
 
   # Without a cluster, from what `machinist dump` wrote
-  machinist plan -f fleet.yaml";
+  machinist plan -f fleet.json";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = EXPLAIN_EXAMPLES)]

@@ -132,20 +132,22 @@ pub struct DumpArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DumpOutput {
+    /// However many machines there are.
     #[default]
-    Yaml,
     Json,
+    /// For some hundred machines: readers of YAML have their limits.
+    Yaml,
 }
 
 const DUMP_EXAMPLES: &str = "\
 Examples:
   # Everything that Machinist judges by, in one file, to look at elsewhere
-  machinist dump --to fleet.yaml
-  machinist plan -f fleet.yaml
-  machinist explain -f fleet.yaml machine/worker-1
+  machinist dump --to fleet.json
+  machinist plan -f fleet.json
+  machinist explain -f fleet.json machine/worker-1
 
   # What would the operator do with it? In the simulator, with its cloud.
-  machinist-sim replay-dump fleet.yaml";
+  machinist-sim replay-dump fleet.json";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = COMPLETION_EXAMPLES)]

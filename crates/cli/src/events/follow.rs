@@ -11,12 +11,12 @@ use std::{
 
 use anyhow::Context;
 use futures::{
-    StreamExt,
+    Stream, StreamExt,
     stream::{BoxStream, SelectAll},
 };
 use k8s_openapi::api::core::v1::Event;
 use kube::{
-    Api, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ApiResource, DynamicObject},
     runtime::{
         WatchStreamExt,
@@ -25,6 +25,7 @@ use kube::{
 };
 use machinist_api::{Machine, MachineMaintenance, names::MAINTENANCE_NAMESPACE};
 use machinist_core::overview::timeline::{Belonging, Happening};
+use serde::de::DeserializeOwned;
 
 use super::{Choice, Report, lines};
 use crate::{
@@ -93,8 +94,10 @@ fn text(
 /// What the watches say.
 pub(super) enum Change {
     Event(Box<Event>),
-    /// A Machine or a MachineMaintenance: whose Nodes and maintenances are whose.
-    Object(Box<DynamicObject>),
+    /// Whose Nodes are whose.
+    Machine(Box<DynamicObject>),
+    /// Whose maintenances are whose.
+    Maintenance(Box<DynamicObject>),
 }
 
 type Changes = SelectAll<BoxStream<'static, Result<Change, watcher::Error>>>;
@@ -111,19 +114,27 @@ fn changes(connection: &Connection, namespace: &str) -> Changes {
     if namespace != MAINTENANCE_NAMESPACE {
         changes.push(events(in_namespace(MAINTENANCE_NAMESPACE), Config::default()));
     }
-    let machines = ApiResource::erase::<Machine>(&());
-    let maintenances = ApiResource::erase::<MachineMaintenance>(&());
-    for resource in [machines, maintenances] {
-        let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
-        let objects = watcher(api, Config::default()).default_backoff().applied_objects();
-        changes.push(objects.map(|one| one.map(|one| Change::Object(Box::new(one)))).boxed());
-    }
+    let machines = objects::<Machine>(connection, namespace);
+    changes.push(machines.map(|one| one.map(|one| Change::Machine(Box::new(one)))).boxed());
+    let maintenances = objects::<MachineMaintenance>(connection, namespace);
+    changes.push(maintenances.map(|one| one.map(|one| Change::Maintenance(Box::new(one)))).boxed());
     changes
+}
+
+/// Untyped: one that does not parse must not end the watch (Rule 12).
+fn objects<K: Resource<DynamicType = ()>>(
+    connection: &Connection,
+    namespace: &str,
+) -> impl Stream<Item = Result<DynamicObject, watcher::Error>> + Send + use<K> {
+    let resource = ApiResource::erase::<K>(&());
+    let client = connection.client.clone();
+    let api = Api::<DynamicObject>::namespaced_with(client, namespace, &resource);
+    watcher(api, Config::default()).default_backoff().applied_objects()
 }
 
 fn events(api: Api<Event>, config: Config) -> BoxStream<'static, Result<Change, watcher::Error>> {
     // What is listed again after a loss comes as well: what came meanwhile is in it.
-    let events = watcher(api, config).default_backoff().filter_map(|event| async {
+    let events = watcher(api, config).default_backoff().filter_map(|event| async move {
         match event {
             Ok(watcher::Event::Apply(one) | watcher::Event::InitApply(one)) => Some(Ok(one)),
             Ok(_) => None,
@@ -160,25 +171,20 @@ impl Told {
         let news = match change {
             Change::Event(event) if self.is_news(&event) => self.belonging.happening(&event),
             Change::Event(_) => None,
-            Change::Object(object) => {
-                self.learn(*object);
+            Change::Machine(object) => {
+                if let Some(machine) = parsed::<Machine>(*object) {
+                    self.belonging.take_machine(&machine);
+                }
+                None
+            }
+            Change::Maintenance(object) => {
+                if let Some(maintenance) = parsed::<MachineMaintenance>(*object) {
+                    self.belonging.take_maintenance(&maintenance);
+                }
                 None
             }
         };
         news.into_iter()
-    }
-
-    /// One that does not parse belongs to nobody, and hides nothing (Rule 12).
-    fn learn(&mut self, object: DynamicObject) {
-        let is_machine = object.types.as_ref().is_none_or(|types| types.kind == "Machine");
-        let Ok(value) = serde_json::to_value(object) else { return };
-        if is_machine {
-            if let Ok(machine) = serde_json::from_value::<Machine>(value) {
-                self.belonging.take_machine(&machine);
-            }
-        } else if let Ok(maintenance) = serde_json::from_value::<MachineMaintenance>(value) {
-            self.belonging.take_maintenance(&maintenance);
-        }
     }
 
     fn is_news(&mut self, event: &Event) -> bool {
@@ -204,4 +210,9 @@ impl Told {
     pub(super) fn limited(snapshot: &Snapshot, limit: usize) -> Self {
         Self { limit, ..Self::of(snapshot) }
     }
+}
+
+/// What does not parse belongs to nobody, and hides nothing.
+fn parsed<K: DeserializeOwned>(object: DynamicObject) -> Option<K> {
+    serde_json::to_value(object).and_then(serde_json::from_value).ok()
 }

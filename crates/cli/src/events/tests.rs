@@ -122,7 +122,7 @@ async fn a_node_that_joins_later_is_known_as_its_machines() {
         "status": { "nodeRef": { "kind": "Node", "name": "node-9" } },
     }))
     .unwrap();
-    assert_eq!(told.news(Change::Object(Box::new(machine))).count(), 0);
+    assert_eq!(told.news(Change::Machine(Box::new(machine))).count(), 0);
     let Change::Event(mut of_node) = event("n", 1) else { unreachable!() };
     of_node.involved_object.kind = Some("Node".to_owned());
     of_node.involved_object.name = Some("node-9".to_owned());

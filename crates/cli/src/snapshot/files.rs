@@ -32,6 +32,10 @@ pub(super) fn documents(path: &Path) -> anyhow::Result<Vec<Value>> {
     } else {
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?
     };
+    // A dump of thousands of machines is more than the reader of YAML takes.
+    if let Ok(document) = serde_json::from_str(&text) {
+        return Ok(vec![document]);
+    }
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
         .with_context(|| format!("{} is no YAML", path.display()))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())

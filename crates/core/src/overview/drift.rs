@@ -80,7 +80,8 @@ pub struct Deed {
     pub words: String,
 }
 
-/// Everything that happened: what is not over first, the newest first in each half.
+/// Everything that happened: what needs a person first, then what is not over, then the rest; the newest
+/// first in each part.
 pub fn incidents(evidence: &Evidence<'_>) -> Vec<Incident> {
     let mut past: BTreeMap<Key, Vec<Incident>> = BTreeMap::new();
     for (key, told) in by_machine(evidence.events) {
@@ -104,7 +105,8 @@ pub fn incidents(evidence: &Evidence<'_>) -> Vec<Incident> {
         incident.sentence = incident.in_one_sentence();
     }
     incidents.sort_by(|left, right| {
-        let order = |one: &Incident| (one.is_over, std::cmp::Reverse(one.since));
+        let order =
+            |one: &Incident| (one.is_over, !one.needs_a_person, std::cmp::Reverse(one.since));
         let name = |one: &Incident| (one.namespace.clone(), one.machine.clone(), one.class);
         order(left).cmp(&order(right)).then_with(|| name(left).cmp(&name(right)))
     });
@@ -144,8 +146,9 @@ fn by_machine<'a>(events: &[&'a Event]) -> BTreeMap<Key, Vec<Told<'a>>> {
         groups.entry(key).or_default().push(told);
     }
     for group in groups.values_mut() {
-        group.sort_by(|left, right| {
-            (left.first, left.reason, left.message).cmp(&(right.first, right.reason, right.message))
+        // What happened comes before what was done about it in the same second.
+        group.sort_by_key(|told| {
+            (told.first, Class::from_reason(told.reason).is_none(), told.reason, told.message)
         });
     }
     groups
@@ -215,13 +218,13 @@ fn present(machine: &Machine, records: &BTreeMap<&str, &MachineMaintenance>) -> 
         let message = running.and_then(|one| one.message.as_deref()).unwrap_or_default();
         let (words, follows) = respond::halves(message).unwrap_or((message, ""));
         let next = Some(follows.to_owned()).filter(|follows| !follows.is_empty());
-        let waits_for_nobody = [Kind::Wait, Kind::Start, Kind::Replace].map(Kind::as_str);
+        let left_to_people = [Kind::Held, Kind::Report].map(Kind::as_str);
         present.push(Present {
             class,
             since: record.since,
             cause: cause(class, words),
             next: next.or_else(|| planned(class)),
-            needs_a_person: !waits_for_nobody.contains(&record.response.as_str())
+            needs_a_person: left_to_people.contains(&record.response.as_str())
                 && !is_deleting(machine),
             attempts: record.attempts,
             acted_at: record.acted_at,
@@ -288,10 +291,10 @@ fn settle(known: &mut Vec<Incident>, present: Vec<Present>, machine: &Machine) {
         }
     }
     for now in present {
-        let open = known.iter_mut().rev().find(|incident| !incident.is_over);
-        match open {
-            Some(open) if is_same(open.class, now.class) => open.is_now(now),
-            _ => {
+        let is_this = |one: &&mut Incident| !one.is_over && is_same(one.class, now.class);
+        match known.iter_mut().rev().find(is_this) {
+            Some(open) => open.is_now(now),
+            None => {
                 let mut incident = Incident::new(&Key::of(machine), now.class, now.since);
                 incident.is_now(now);
                 known.push(incident);
@@ -349,6 +352,9 @@ impl Incident {
         let what = format!("instance {instance} {}{cause}", self.words).replace("  ", " ");
         match self.next.as_deref().or(last) {
             Some(follows) => format!("{what}; {follows}"),
+            None if matches!(self.class, Class::Started | Class::Rebooted) => {
+                format!("{what}; nothing was done")
+            }
             None if self.is_over => format!("{what}; it is over"),
             None => what,
         }
@@ -385,8 +391,10 @@ impl Incident {
             event::UPDATE => self.class != Class::Impaired,
             event::INSTANCE_HEALTHY => self.class == Class::Impaired,
             event::DELETE => true,
-            event::STARTING_INSTANCE | event::FAILED_START | event::REPLACING => false,
-            event::DISRUPTION_HELD => false,
+            event::STARTING_INSTANCE
+            | event::FAILED_START
+            | event::REPLACING
+            | event::DISRUPTION_HELD => false,
             _ => return,
         };
         self.done(told);
@@ -396,7 +404,9 @@ impl Incident {
     }
 
     fn done(&mut self, told: &Told<'_>) {
-        let words = respond::halves(told.message).map_or(told.message, |(_, follows)| follows);
+        let says_both = [event::STARTING_INSTANCE, event::REPLACING, event::DISRUPTION_HELD];
+        let halves = respond::halves(told.message).filter(|_| says_both.contains(&told.reason));
+        let words = halves.map_or(told.message, |(_, follows)| follows);
         self.done.push(Deed {
             at: told.last,
             reason: told.reason.to_owned(),
@@ -409,6 +419,8 @@ impl Incident {
         self.since = now.since;
         self.cause = now.cause.or_else(|| self.cause.take());
         self.next = now.next.or_else(|| self.next.take());
+        // What was announced last is what is still so.
+        self.done.pop_if(|deed| Some(&deed.words) == self.next.as_ref());
         self.attempts = now.attempts;
         self.acted_at = now.acted_at;
         self.failure = now.failure;

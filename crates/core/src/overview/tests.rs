@@ -82,6 +82,11 @@ fn found(machines: &[Machine], events: &[Event]) -> Vec<Incident> {
     incidents(&Evidence { machines: &machines, maintenances: &[], events: &events })
 }
 
+fn only(mut found: Vec<Incident>) -> Incident {
+    assert_eq!(found.len(), 1, "{found:#?}");
+    found.remove(0)
+}
+
 const STOPPED: &str = "instance i-a was stopped by a user (User initiated (10:00)); it is started \
                        again at 2026-11-02T10:05:00Z, unless somebody starts it before";
 
@@ -89,7 +94,7 @@ const STOPPED: &str = "instance i-a was stopped by a user (User initiated (10:00
 fn the_record_alone_tells_what_is_so() {
     let follows = "it is started again at 2026-11-02T10:05:00Z, unless somebody starts it before";
     let machines = [machine("a", |object| stopped(object, "Wait", follows)), machine("b", |_| {})];
-    let [incident] = found(&machines, &[]).try_into().unwrap();
+    let incident = only(found(&machines, &[]));
     assert_eq!((incident.machine.as_str(), incident.class), ("a", Class::StoppedByUser));
     assert_eq!(incident.cause.as_deref(), Some("User initiated (10:00)"));
     assert_eq!(incident.next.as_deref(), Some(follows));
@@ -112,10 +117,9 @@ fn record_and_event_of_one_stop_are_one_incident() {
             "instance i-a was stopped by a user; it is being started again",
         ),
     ];
-    let [incident] = found(&machines, &events).try_into().unwrap();
+    let incident = only(found(&machines, &events));
     assert_eq!(incident.next.as_deref(), Some("it is being started again"));
-    assert_eq!(incident.done.len(), 1);
-    assert_eq!(incident.done[0].words, "it is being started again");
+    assert!(incident.done.is_empty(), "what is being done is told once: {incident:?}");
 }
 
 #[test]
@@ -131,7 +135,7 @@ fn a_stop_that_was_answered_is_over_and_says_what_was_done() {
         event("a", "10:05:30", "FailedStart", "could not start: no capacity"),
         event("a", "10:06:30", "Update", "instance i-a runs again, as was decided"),
     ];
-    let [incident] = found(&[machine("a", |_| {})], &events).try_into().unwrap();
+    let incident = only(found(&[machine("a", |_| {})], &events));
     assert!(incident.is_over);
     assert_eq!(incident.over_at, Some(at("10:06:30")));
     assert_eq!(incident.next, None);
@@ -160,7 +164,7 @@ fn what_becomes_better_known_stays_one_incident() {
         event("a", "10:00:40", "StoppedByUser", STOPPED),
     ];
     let machines = [machine("a", |object| stopped(object, "Report", "by policy nothing is done"))];
-    let [incident] = found(&machines, &events).try_into().unwrap();
+    let incident = only(found(&machines, &events));
     assert_eq!(incident.class, Class::StoppedByUser);
     assert!(incident.needs_a_person);
 }
@@ -173,7 +177,7 @@ fn the_machine_that_is_gone_has_no_open_incident() {
         event("a", "10:00:00", "TerminatedByUser", message),
         event("a", "10:00:00", "Replacing", message),
     ];
-    let [incident] = found(&[machine("b", |_| {})], &events).try_into().unwrap();
+    let incident = only(found(&[machine("b", |_| {})], &events));
     assert!(incident.is_over);
     assert_eq!(incident.instance.as_deref(), Some("i-a"));
     assert_eq!(incident.done[0].words, "the machine is deleted, and pool workers makes another");
@@ -183,7 +187,7 @@ fn the_machine_that_is_gone_has_no_open_incident() {
 fn a_new_machine_of_the_same_name_has_no_part_in_it() {
     let events = [event("a", "10:00:00", "StoppedByUser", STOPPED)];
     let other = machine("a", |object| object["metadata"]["uid"] = json!("another"));
-    let [incident] = found(&[other], &events).try_into().unwrap();
+    let incident = only(found(&[other], &events));
     assert!(incident.is_over);
     assert_eq!(incident.machine_uid, "uid-a");
 }
@@ -210,7 +214,7 @@ fn an_impaired_instance_is_told_from_its_condition() {
         },
     }))
     .unwrap();
-    let [alone] = found(&machines, &[]).try_into().unwrap();
+    let alone = only(found(&machines, &[]));
     assert_eq!(alone.cause.as_deref(), Some("system since 2026-11-02T09:00:00Z"));
     assert!(alone.next.unwrap().starts_with("nothing is done"));
     let evidence =
@@ -232,6 +236,21 @@ fn what_is_open_comes_first_and_then_the_newest() {
     let json = serde_json::to_value(&found[0]).unwrap();
     assert_eq!(json["class"], "StoppedByUser");
     assert_eq!(json["needsAPerson"], false);
+}
+
+#[test]
+fn what_waits_for_a_person_comes_before_everything() {
+    let machines = [
+        machine("a", |object| stopped(object, "Wait", "it waits")),
+        machine("b", |object| {
+            stopped(object, "Held", "its replacement is held");
+            object["status"]["providerStatus"]["drift"]["since"] = json!("2026-11-02T08:00:00Z");
+        }),
+    ];
+    let found = found(&machines, &[]);
+    let names: Vec<&str> = found.iter().map(|one| one.machine.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert!(found[0].needs_a_person && !found[1].needs_a_person);
 }
 
 #[test]
