@@ -361,7 +361,7 @@ export interface PolicyView {
   freezes: { name: string; words: string }[];
   nextOpening: string | null;
   settings: Fact[]; // approval, budgets, cool-down, surge, drain deadline, when no window fits, ... in words
-  spec: object | null;
+  spec?: unknown;
 } // the spec as stored (to prefill a what-if); a policy holds no secrets
 
 export interface DriftView {
@@ -391,7 +391,12 @@ export interface WhatIf {
   policies: object[] /* whole MaintenancePolicy manifests (metadata.name, spec); in the place of those of the same name */;
   withoutPolicies: string[];
   events: { machine: string; code: string; notBefore: string; movableUntil: string | null }[];
-  requests: { machine: string; action: string | null; notBefore: string | null; deadline: string | null }[];
+  requests: {
+    machine: string;
+    action: PlanEntry["action"] | null;
+    notBefore: string | null;
+    deadline: string | null;
+  }[];
 } // missing lists count as []
 export interface WhatIfAnswer {
   asOf: string;

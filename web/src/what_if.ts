@@ -114,7 +114,7 @@ function zoneHere(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-function list(spec: object | null, key: string): Record<string, unknown>[] {
+function list(spec: unknown, key: string): Record<string, unknown>[] {
   const found = (spec as Record<string, unknown> | null)?.[key];
   return Array.isArray(found) ? (found as Record<string, unknown>[]) : [];
 }
