@@ -15,10 +15,10 @@ use futures::{
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Resource,
-    api::{ApiResource, DynamicObject},
+    api::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::{
-        WatchStreamExt, metadata_watcher,
-        watcher::{self, Config},
+        WatchStreamExt,
+        watcher::{self, Config, watcher},
     },
 };
 use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
@@ -104,11 +104,11 @@ fn of_kind<K: Resource<DynamicType = ()>>(
 ) -> BoxStream<'static, Result<(), watcher::Error>> {
     let resource = ApiResource::erase::<K>(&());
     let client = connection.client.clone();
-    let api: Api<DynamicObject> = match namespace {
+    let api: Api<PartialObjectMeta<DynamicObject>> = match namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &resource),
         None => Api::all_with(client, &resource),
     };
-    let objects = metadata_watcher(api, Config::default()).default_backoff();
+    let objects = watcher(api, Config::default()).default_backoff();
     objects.map(|event| event.map(|_| ())).boxed()
 }
 

@@ -552,10 +552,10 @@ fn only_what_changed_is_told() {
     };
     let between = |before: &World, after: &World| {
         let (before, after) = (seen(before), seen(after));
-        let of = |(fleet, rows, plan, policies): &_| -> Seen<'_> {
-            Seen { rows, fleet, plan, policies }
-        };
-        Change::between(of(&before), of(&after))
+        let (fleet, rows, plan, policies) = &before;
+        let then = Seen { rows, fleet, plan, policies };
+        let (fleet, rows, plan, policies) = &after;
+        Change::between(then, Seen { rows, fleet, plan, policies })
     };
     assert_eq!(between(&world, &world), None);
     let mut other = world.clone();
