@@ -44,7 +44,7 @@ pub async fn run(args: DriftArgs) -> anyhow::Result<()> {
 #[serde(rename_all = "camelCase")]
 struct Report {
     as_of: Timestamp,
-    /// What is not over first, the newest first in each half.
+    /// What needs a person first, then what is not over, then the rest.
     incidents: Vec<Incident>,
     notes: Vec<Note>,
     #[serde(skip)]

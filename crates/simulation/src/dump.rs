@@ -81,10 +81,8 @@ impl Dump {
             false => serde_saphyr::from_str(&file).map_err(|error| error.to_string()),
         };
         let dump = parsed.map_err(|problem| DumpError::Invalid { path: shown.clone(), problem })?;
-        match dump.of("machine.openshift.io", "Machine").next() {
-            Some(_) => Ok(dump),
-            None => Err(DumpError::Empty { path: shown }),
-        }
+        let is_empty = dump.of("machine.openshift.io", "Machine").next().is_none();
+        if is_empty { Err(DumpError::Empty { path: shown }) } else { Ok(dump) }
     }
 
     /// Loads it into a world, lets time go on there, and judges.

@@ -80,7 +80,8 @@ pub struct Deed {
     pub words: String,
 }
 
-/// Everything that happened: what is not over first, the newest first in each half.
+/// Everything that happened: what needs a person first, then what is not over, then the rest; the newest
+/// first in each part.
 pub fn incidents(evidence: &Evidence<'_>) -> Vec<Incident> {
     let mut past: BTreeMap<Key, Vec<Incident>> = BTreeMap::new();
     for (key, told) in by_machine(evidence.events) {
@@ -104,7 +105,8 @@ pub fn incidents(evidence: &Evidence<'_>) -> Vec<Incident> {
         incident.sentence = incident.in_one_sentence();
     }
     incidents.sort_by(|left, right| {
-        let order = |one: &Incident| (one.is_over, std::cmp::Reverse(one.since));
+        let order =
+            |one: &Incident| (one.is_over, !one.needs_a_person, std::cmp::Reverse(one.since));
         let name = |one: &Incident| (one.namespace.clone(), one.machine.clone(), one.class);
         order(left).cmp(&order(right)).then_with(|| name(left).cmp(&name(right)))
     });
@@ -144,8 +146,9 @@ fn by_machine<'a>(events: &[&'a Event]) -> BTreeMap<Key, Vec<Told<'a>>> {
         groups.entry(key).or_default().push(told);
     }
     for group in groups.values_mut() {
-        group.sort_by(|left, right| {
-            (left.first, left.reason, left.message).cmp(&(right.first, right.reason, right.message))
+        // What happened comes before what was done about it in the same second.
+        group.sort_by_key(|told| {
+            (told.first, Class::from_reason(told.reason).is_none(), told.reason, told.message)
         });
     }
     groups
@@ -416,6 +419,8 @@ impl Incident {
         self.since = now.since;
         self.cause = now.cause.or_else(|| self.cause.take());
         self.next = now.next.or_else(|| self.next.take());
+        // What was announced last is what is still so.
+        self.done.pop_if(|deed| Some(&deed.words) == self.next.as_ref());
         self.attempts = now.attempts;
         self.acted_at = now.acted_at;
         self.failure = now.failure;

@@ -119,8 +119,7 @@ fn record_and_event_of_one_stop_are_one_incident() {
     ];
     let incident = only(found(&machines, &events));
     assert_eq!(incident.next.as_deref(), Some("it is being started again"));
-    assert_eq!(incident.done.len(), 1);
-    assert_eq!(incident.done[0].words, "it is being started again");
+    assert!(incident.done.is_empty(), "what is being done is told once: {incident:?}");
 }
 
 #[test]
@@ -237,6 +236,21 @@ fn what_is_open_comes_first_and_then_the_newest() {
     let json = serde_json::to_value(&found[0]).unwrap();
     assert_eq!(json["class"], "StoppedByUser");
     assert_eq!(json["needsAPerson"], false);
+}
+
+#[test]
+fn what_waits_for_a_person_comes_before_everything() {
+    let machines = [
+        machine("a", |object| stopped(object, "Wait", "it waits")),
+        machine("b", |object| {
+            stopped(object, "Held", "its replacement is held");
+            object["status"]["providerStatus"]["drift"]["since"] = json!("2026-11-02T08:00:00Z");
+        }),
+    ];
+    let found = found(&machines, &[]);
+    let names: Vec<&str> = found.iter().map(|one| one.machine.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert!(found[0].needs_a_person && !found[1].needs_a_person);
 }
 
 #[test]
