@@ -64,7 +64,7 @@ pub fn text(state: &UpState, facts: &Facts) -> String {
     lines.push(String::new());
     if facts.has_operator {
         lines.extend(page(state));
-        lines.extend(experiments(facts));
+        lines.extend(experiments(facts, state.page.is_some()));
     } else {
         lines.extend(without_operator(state));
     }
@@ -95,7 +95,7 @@ fn page(state: &UpState) -> Vec<String> {
     ]
 }
 
-fn experiments(facts: &Facts) -> Vec<String> {
+fn experiments(facts: &Facts, has_page: bool) -> Vec<String> {
     let heading = Style::new().bold();
     let Facts { machinist, pool, workers, .. } = facts;
     let mut lines =
@@ -122,7 +122,11 @@ fn experiments(facts: &Facts) -> Vec<String> {
                 String::new(),
                 format!("  {machinist} {command}"),
                 format!("      {what}."),
-                format!("      Watch `{machinist} status --watch`, and on the page {watch}."),
+                if has_page {
+                    format!("      Watch `{machinist} status --watch`, and on the page {watch}.")
+                } else {
+                    format!("      Watch `{machinist} status --watch`.")
+                },
             ]);
         }
     }
@@ -209,7 +213,8 @@ mod tests {
 
     #[test]
     fn without_a_page_or_an_operator_nothing_is_promised() {
-        assert!(!text(&state(None), &facts()).contains("#token"));
+        let pageless = text(&state(None), &facts());
+        assert!(!pageless.contains("#token") && !pageless.contains("on the page"), "{pageless}");
         let without = Facts { has_operator: false, ..facts() };
         let text = text(&state(None), &without);
         assert!(!text.contains("stop-instance") && text.contains("No operator runs"), "{text}");

@@ -68,9 +68,10 @@ fn finding(whose: &str, stamp: Stamp, how: &str) -> Option<Finding> {
 
 fn in_words(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
+    // To the nearest: the two stamps are never of quite the same moment.
     match seconds {
         ..120 => format!("{seconds} seconds"),
-        120..7200 => format!("{} minutes", seconds / 60),
-        _ => format!("{} hours", seconds / 3600),
+        120..7200 => format!("{} minutes", (seconds + 30) / 60),
+        _ => format!("{} hours", (seconds + 1800) / 3600),
     }
 }

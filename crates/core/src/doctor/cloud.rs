@@ -12,15 +12,21 @@ pub(super) const CREDENTIALS: &str = "credentials";
 pub(super) const PERMISSIONS: &str = "cloud permissions";
 pub(super) const ENDPOINTS: &str = "cloud endpoints";
 
-/// The operator's words, or why there are none.
-fn words(observed: &Observed) -> Result<&OperatorStatus, String> {
+/// The operator's words, or the check that cannot be made without them.
+fn words<'a>(observed: &'a Observed, name: &'static str) -> Result<&'a OperatorStatus, Check> {
     match &observed.status {
         Ok(Some(status)) => Ok(status),
-        Ok(None) => Err(format!(
-            "only the operator can know, and there is no ConfigMap {CONFIG_MAP} of it in {}",
-            observed.namespace
-        )),
-        Err(why) => Err(format!("only the operator can know, and what it says is hidden: {why}")),
+        Ok(None) => {
+            let why = format!(
+                "only the operator can know, and there is no ConfigMap {CONFIG_MAP} of it in {}",
+                observed.namespace
+            );
+            Err(Check::not_made_yet(name, &why, "see the check of the operator"))
+        }
+        Err(why) => {
+            let why = format!("only the operator can know, and what it says is hidden: {why}");
+            Err(Check::not_made(name, &why))
+        }
     }
 }
 
@@ -88,21 +94,21 @@ fn of_kind(
     well: &str,
     finding: impl Fn(&CloudState, &CloudProblem, &str) -> Option<Finding>,
 ) -> Check {
-    let status = match words(observed) {
+    let status = match words(observed, name) {
         Ok(status) => status,
-        Err(why) => return Check::not_made(name, &why),
+        Err(check) => return check,
     };
     let how = format!("the operator says so in ConfigMap {CONFIG_MAP}{}", age(leases));
     let problems = status.clouds.iter().filter_map(|cloud| Some((cloud, cloud.problem.as_ref()?)));
     let findings = problems.filter_map(|(cloud, problem)| finding(cloud, problem, &how));
-    let well = if status.clouds.is_empty() { "no Machine names a cloud yet" } else { well };
+    let well = if status.clouds.is_empty() { "the operator tells of no cloud yet" } else { well };
     Check::of(name, with_age(well, leases), findings.collect())
 }
 
 pub(super) fn permissions(observed: &Observed, leases: &Leases) -> Check {
-    let status = match words(observed) {
+    let status = match words(observed, PERMISSIONS) {
         Ok(status) => status,
-        Err(why) => return Check::not_made(PERMISSIONS, &why),
+        Err(check) => return check,
     };
     let findings = status.missing_permissions.iter().map(|permission| {
         Finding::failed(

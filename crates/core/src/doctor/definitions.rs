@@ -89,7 +89,7 @@ fn problems(
             missing.truncate(NAMED_MAX);
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
             problems.push(format!(
-                "{} does not know {}{more}, which are dropped when they are written",
+                "{} does not know {}{more}: what is written there is dropped",
                 shipped.name,
                 missing.join(", ")
             ));

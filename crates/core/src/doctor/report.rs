@@ -153,13 +153,18 @@ impl Check {
         Self { name, level, says, findings }
     }
 
-    /// A check that could not be made.
+    /// A check that could not be made, because the person may not read what it needs.
     pub(super) fn not_made(name: &'static str, why: &str) -> Self {
+        Self::not_made_yet(name, why, "ask somebody who may, or get the right to read it")
+    }
+
+    /// A check that could not be made, with what would let it.
+    pub(super) fn not_made_yet(name: &'static str, why: &str, fix: &str) -> Self {
         let finding = Finding::warning(
             Code::NotChecked,
             "this could not be looked at".to_owned(),
             why.to_owned(),
-            "ask somebody who may, or get the right to read it".to_owned(),
+            fix.to_owned(),
         );
         Self::of(name, String::new(), vec![finding])
     }
