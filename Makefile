@@ -68,9 +68,8 @@ docs: ## Build the site of docs/ into target/docs
 
 reference: ## Write docs/reference and the list of waiting reasons anew from the code
 	@scripts/setup.sh c rust
-	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-core --test docs
-	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-operator --lib reference
-	@scripts/with-environment.sh env UPDATE=1 cargo test --package machinist-cli --lib args::reference
+	@scripts/with-environment.sh env UPDATE=1 cargo test --locked --workspace --lib reference
+	@scripts/with-environment.sh env UPDATE=1 cargo test --locked --workspace --test docs
 
 tools: ## Build the Go programs of the testbed and the tests into the user's cache folder
 	@scripts/setup.sh go
