@@ -18,9 +18,9 @@ use super::{
     machine::{MachineDetail, Sees, machine},
     objects::Objects,
     picture::{Picture, with_plan},
-    plan_view::plan,
+    plan_view::{PlanView, plan},
     pods::DrainWord,
-    policies::policies,
+    policies::{PolicyList, policies},
     query::{self, Filter},
     row::{MachineRow, StandingWord, rows},
     state::MachineState,
@@ -541,6 +541,12 @@ fn the_buttons_are_those_that_would_do_something() {
     assert_eq!(actions.approve.why, Some(refusal.what), "the words are those of the refusal");
 }
 
+type Looked = (FleetView, BTreeMap<String, MachineRow>, PlanView, PolicyList);
+
+fn seen_of((fleet, rows, plan, policies): &Looked) -> Seen<'_> {
+    Seen { rows, fleet, plan, policies }
+}
+
 #[test]
 fn only_what_changed_is_told() {
     let world = world();
@@ -552,10 +558,7 @@ fn only_what_changed_is_told() {
     };
     let between = |before: &World, after: &World| {
         let (before, after) = (seen(before), seen(after));
-        let of = |(fleet, rows, plan, policies): &_| -> Seen<'_> {
-            Seen { rows, fleet, plan, policies }
-        };
-        Change::between(of(&before), of(&after))
+        Change::between(seen_of(&before), seen_of(&after))
     };
     assert_eq!(between(&world, &world), None);
     let mut other = world.clone();
