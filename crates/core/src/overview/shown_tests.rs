@@ -214,6 +214,12 @@ fn pod(name: &str, node: &str, metadata: &Value) -> Pod {
 }
 
 impl World {
+    /// Without the pod that is not to be disrupted, which is waited for.
+    fn with_nothing_in_the_way(mut self) -> Self {
+        self.pods.retain(|pod| pod.metadata.name.as_deref() != Some("batch"));
+        self
+    }
+
     fn objects(&self) -> Objects<'_> {
         Objects {
             namespace: "ns",
@@ -436,7 +442,7 @@ fn the_calendar_shows_windows_and_what_waits() {
     assert_eq!((lane.policy.as_deref(), lane.machines), (Some("nights"), 6));
     assert_eq!(lane.windows.len(), 14);
     assert_eq!(view.unplaced[0].entry.machine, "b");
-    let mut approved = world;
+    let mut approved = world.with_nothing_in_the_way();
     let annotations = approved.maintenances[0].metadata.annotations.get_or_insert_default();
     annotations.insert("machinist.dev/maintenance-approved".to_owned(), "true".to_owned());
     let view = approved.look(|picture| calendar(picture, from, to));
@@ -502,7 +508,7 @@ fn a_trial_that_makes_no_sense_is_refused_by_the_field() {
 
 #[test]
 fn a_maintenance_is_put_off_and_the_plan_says_by_whom() {
-    let mut world = world();
+    let mut world = world().with_nothing_in_the_way();
     let annotations = world.maintenances[0].metadata.annotations.get_or_insert_default();
     annotations.insert("machinist.dev/maintenance-approved".to_owned(), "true".to_owned());
     let until: Timestamp = "2026-11-04T12:00:00Z".parse().unwrap();

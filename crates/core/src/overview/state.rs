@@ -34,6 +34,10 @@ pub struct State {
     pub explanation: &'static str,
 }
 
+/// What a machine waits for on its way up, if nothing is wrong.
+const STARTING: [&str; 4] =
+    [seen::NOT_LOOKED_AT, seen::LAUNCHING, seen::INSTANCE_PENDING, reason::INSTANCE_NOT_CREATED];
+
 impl MachineState {
     pub const ALL: [Self; 6] =
         [Self::Well, Self::Maintenance, Self::Starting, Self::Leaving, Self::Attention, Self::Down];
@@ -80,8 +84,7 @@ impl MachineState {
         let running = condition::find(conditions, condition_type::INSTANCE_RUNNING);
         let is_starting = running.and_then(|one| one.reason.as_deref())
             == Some(reason::INSTANCE_STARTING)
-            || [seen::NOT_LOOKED_AT, seen::LAUNCHING, seen::INSTANCE_PENDING]
-                .contains(&waiting.reason.as_str());
+            || STARTING.contains(&waiting.reason.as_str());
         let was_linked = status.is_some_and(|status| status.node_ref.is_some());
         if is_starting || (waiting.reason == seen::NODE_MISSING && !was_linked) {
             return Self::Starting;
