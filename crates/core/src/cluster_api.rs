@@ -2,4 +2,8 @@
 //!
 //! Infrastructure and bootstrap data are made by providers in other processes; what is agreed with them is in `contract`.
 
+pub mod cluster;
 pub mod contract;
+pub mod identity;
+pub mod machine;
+pub mod template;

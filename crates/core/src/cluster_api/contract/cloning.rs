@@ -31,8 +31,7 @@ pub fn clone_from(template: &Value, source: &GroupKind, wanted: &Clone<'_>) -> V
         _ => Map::new(),
     };
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let api_version =
-        text(object.get("apiVersion")).or_else(|| text(template.get("apiVersion")));
+    let api_version = text(object.get("apiVersion")).or_else(|| text(template.get("apiVersion")));
     let kind = text(object.get("kind")).unwrap_or_else(|| cloned_kind(source).kind);
     let name = template.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
 

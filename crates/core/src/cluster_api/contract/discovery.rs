@@ -83,10 +83,7 @@ pub fn resolve(
         let greatest = versions.max_by(|left, right| compare_versions(left, right))?;
         Some(Served { contract, version: greatest.to_owned() })
     };
-    Contract::ALL
-        .into_iter()
-        .find_map(named)
-        .ok_or_else(|| Unresolved::NoContract(kind.crd_name()))
+    Contract::ALL.into_iter().find_map(named).ok_or_else(|| Unresolved::NoContract(kind.crd_name()))
 }
 
 /// The order of Kubernetes: GA before beta before alpha, then by number; what is no such version comes last, by its letters.

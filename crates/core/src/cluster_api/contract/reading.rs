@@ -55,9 +55,15 @@ pub fn keep_contract(object: &mut Value) {
     if let Some(conditions) = all.get("status").and_then(|status| status.get("conditions")) {
         status.insert("conditions".to_owned(), ready(conditions));
     }
-    if let Some(conditions) = all.get("status").and_then(|status| status.pointer("/v1beta2/conditions"))
+    if let Some(conditions) =
+        all.get("status").and_then(|status| status.pointer("/v1beta2/conditions"))
     {
         status.insert("v1beta2".to_owned(), json!({ "conditions": ready(conditions) }));
+    }
+    let deprecated = "/deprecated/v1beta1/conditions";
+    if let Some(conditions) = all.get("status").and_then(|status| status.pointer(deprecated)) {
+        let conditions = json!({ "v1beta1": { "conditions": ready(conditions) } });
+        status.insert("deprecated".to_owned(), conditions);
     }
     *all = Map::new();
     all.insert("spec".to_owned(), Value::Object(spec));
@@ -167,9 +173,7 @@ pub fn ready_condition(object: &Value) -> Result<Option<Mirrored>, String> {
         .pointer("/status/v1beta2/conditions")
         .or_else(|| object.pointer("/status/conditions"))
         .and_then(Value::as_array);
-    let Some(found) = conditions.into_iter().flatten().find(|one| one["type"] == "Ready") else {
-        return Ok(None);
-    };
+    let Some(found) = find_ready(conditions) else { return Ok(None) };
     let status = found["status"].as_str().unwrap_or_default();
     if !matches!(status, "True" | "False" | "Unknown") {
         return Err(format!("condition Ready has the status {status:?}, which is none"));
@@ -187,4 +191,21 @@ pub fn ready_condition(object: &Value) -> Result<Option<Mirrored>, String> {
         message: text("message"),
         since: found["lastTransitionTime"].as_str().and_then(|time| time.parse().ok()),
     }))
+}
+
+/// The same in the version before: `None` when the object does not speak it any more.
+pub fn v1beta1_ready_condition(
+    object: &Value,
+    contract: Contract,
+) -> Option<machinist_api::Condition> {
+    let path = match contract {
+        Contract::V1Beta2 => "/status/deprecated/v1beta1/conditions",
+        Contract::V1Beta1 => "/status/conditions",
+    };
+    let found = find_ready(object.pointer(path).and_then(Value::as_array))?;
+    serde_json::from_value(found.clone()).ok()
+}
+
+fn find_ready(conditions: Option<&Vec<Value>>) -> Option<&Value> {
+    conditions.into_iter().flatten().find(|one| one["type"] == "Ready")
 }

@@ -19,12 +19,19 @@ fn the_newest_contract_wins_and_of_its_versions_the_greatest() {
     let cases = [
         (vec![("cluster.x-k8s.io/v1beta1", "v1alpha3_v1beta1")], Contract::V1Beta1, "v1beta1"),
         (
-            vec![("cluster.x-k8s.io/v1beta1", "v1"), ("cluster.x-k8s.io/v1beta2", "v1beta1_v1beta10_v1beta9")],
+            vec![
+                ("cluster.x-k8s.io/v1beta1", "v1"),
+                ("cluster.x-k8s.io/v1beta2", "v1beta1_v1beta10_v1beta9"),
+            ],
             Contract::V1Beta2,
             "v1beta10",
         ),
         (vec![("cluster.x-k8s.io/v1beta2", "v2alpha1_v1_v2beta1")], Contract::V1Beta2, "v1"),
-        (vec![("cluster.x-k8s.io/v1beta2", ""), ("cluster.x-k8s.io/v1beta1", "v1_v2")], Contract::V1Beta1, "v2"),
+        (
+            vec![("cluster.x-k8s.io/v1beta2", ""), ("cluster.x-k8s.io/v1beta1", "v1_v2")],
+            Contract::V1Beta1,
+            "v2",
+        ),
     ];
     for (pairs, contract, version) in cases {
         let served = Served { contract, version: version.to_owned() };
@@ -38,7 +45,9 @@ fn a_kind_without_a_contract_label_is_refused_by_its_name() {
     for known in [None, Some(labels(&[("cluster.x-k8s.io/v1alpha4", "v1")]))] {
         let error = resolve(&kind, known.as_ref()).unwrap_err();
         assert_eq!(error, Unresolved::NoContract("proxies.example.com".to_owned()));
-        assert!(error.to_string().starts_with("cannot find any versions matching contract versions"));
+        assert!(
+            error.to_string().starts_with("cannot find any versions matching contract versions")
+        );
     }
 }
 
@@ -142,7 +151,12 @@ fn object(owners: Vec<OwnerReference>) -> ObjectMeta {
 fn a_machine_takes_its_object_over_from_the_set_that_made_it() {
     let machine = owner("Machine", "m", true);
     let patch = |owners: Vec<OwnerReference>| {
-        ownership::hand_over(&object(owners), &machine, "c", Some(&GroupKind::new("cp.example", "Foo")))
+        ownership::hand_over(
+            &object(owners),
+            &machine,
+            "c",
+            Some(&GroupKind::new("cp.example", "Foo")),
+        )
     };
     let owners_of = |patch: Value| -> Vec<String> {
         let owners = patch["metadata"]["ownerReferences"].as_array().unwrap().clone();
