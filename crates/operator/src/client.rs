@@ -22,7 +22,7 @@ use kube::{
 };
 use tower::{BoxError, Layer, Service};
 
-use crate::metrics::Metrics;
+use crate::{cluster_api::reframe::OneEventEachLine, metrics::Metrics};
 
 /// The user agent in the API server's audit log.
 pub const AGENT: &str = concat!("machinist-operator/", env!("CARGO_PKG_VERSION"));
@@ -48,7 +48,7 @@ impl Cluster {
     /// Fails, naming the file, when the configuration cannot be read.
     pub async fn find(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
         let mut names_a_proxy = false;
-        let mut config = match kubeconfig {
+        let config = match kubeconfig {
             Some(path) => {
                 let kubeconfig = Kubeconfig::read_from(path)
                     .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
@@ -61,17 +61,7 @@ impl Cluster {
             None => Config::incluster()
                 .context("not running inside a cluster and no --kubeconfig was given")?,
         };
-        // kube takes the environment's proxy, which is that of the cloud; the API server is reached
-        // directly unless the kubeconfig itself names one.
-        if !names_a_proxy {
-            config.proxy_url = None;
-        }
-        config.default_retry = false;
-        config.connect_timeout = Some(CONNECT_TIMEOUT);
-        config.read_timeout = Some(SILENCE_TIMEOUT);
-        config.reset_reader_on_write = true;
-        config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
-        Ok(Self { config })
+        Ok(Self { config: tuned(config, names_a_proxy) })
     }
 
     /// Makes a client that acts for us.
@@ -79,7 +69,7 @@ impl Cluster {
     /// # Errors
     /// Fails when the configuration cannot be used.
     pub fn connect(&self, metrics: &Metrics) -> anyhow::Result<Client> {
-        client_of(self.config.clone(), metrics)
+        client_of(self.config.clone(), metrics, true)
     }
 
     /// Makes a client that acts for the bearer of a token: with nothing of ours but the way there.
@@ -89,7 +79,7 @@ impl Cluster {
     pub fn connect_as(&self, token: &str, metrics: &Metrics) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         config.auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
-        client_of(config, metrics)
+        client_of(config, metrics, false)
     }
 }
 
@@ -101,10 +91,42 @@ pub async fn connect(kubeconfig: Option<&Path>, metrics: &Metrics) -> anyhow::Re
     Cluster::find(kubeconfig).await?.connect(metrics)
 }
 
-fn client_of(config: Config, metrics: &Metrics) -> anyhow::Result<Client> {
+/// Makes a client of another cluster, whose nodes are machines of this one.
+///
+/// # Errors
+/// Fails when the configuration cannot be used.
+pub fn of_workload(
+    config: Config,
+    names_a_proxy: bool,
+    metrics: &Metrics,
+) -> anyhow::Result<Client> {
+    // One name for all of them: a label for each cluster would have no bound.
+    let host = "workload".to_owned();
+    let metered = Metered { metrics: metrics.clone(), host, is_ours: false };
+    let builder = ClientBuilder::try_from(tuned(config, names_a_proxy)).context(UNUSABLE)?;
+    Ok(builder.with_layer(&metered).with_layer(&OneEventEachLine).build())
+}
+
+fn client_of(config: Config, metrics: &Metrics, is_ours: bool) -> anyhow::Result<Client> {
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    let builder = ClientBuilder::try_from(config).context("failed to make a Kubernetes client")?;
-    Ok(builder.with_layer(&Metered { metrics: metrics.clone(), host }).build())
+    let builder = ClientBuilder::try_from(config).context(UNUSABLE)?;
+    Ok(builder.with_layer(&Metered { metrics: metrics.clone(), host, is_ours }).build())
+}
+
+const UNUSABLE: &str = "failed to make a Kubernetes client";
+
+fn tuned(mut config: Config, names_a_proxy: bool) -> Config {
+    // kube takes the environment's proxy, which is that of the cloud; the API server is reached directly
+    // unless the kubeconfig itself names one.
+    if !names_a_proxy {
+        config.proxy_url = None;
+    }
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(SILENCE_TIMEOUT);
+    config.reset_reader_on_write = true;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    config
 }
 
 /// Makes a client over any service that answers as an API server does: the simulator's, or a test's.
@@ -116,7 +138,7 @@ where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let layer = Metered { metrics: metrics.clone(), host: "simulated".to_owned() };
+    let layer = Metered { metrics: metrics.clone(), host: "simulated".to_owned(), is_ours: true };
     ClientBuilder::new(service, namespace).with_layer(&layer).build()
 }
 
@@ -125,6 +147,8 @@ where
 struct Metered {
     metrics: Metrics,
     host: String,
+    /// What a workload cluster refuses us, or ours a user, is no fault of our own rights.
+    is_ours: bool,
 }
 
 impl<S> Layer<S> for Metered {
@@ -160,7 +184,7 @@ where
         let watches = request.uri().query().is_some_and(|query| {
             query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
         });
-        let Metered { metrics, host } = self.metered.clone();
+        let Metered { metrics, host, is_ours } = self.metered.clone();
         let response = self.inner.call(request);
         Box::pin(async move {
             let result = if watches {
@@ -177,7 +201,7 @@ where
                 Err(_) => "<error>".to_owned(),
             };
             metrics.count_request(&code, &method, &host);
-            if let Ok(response) = &result {
+            if let (Ok(response), true) = (&result, is_ours) {
                 metrics.refusals().note(&method, &path, watches, response.status().as_u16());
             }
             result

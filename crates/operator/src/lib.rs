@@ -2,8 +2,8 @@
 //!
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
 //! `health`, `maintenance` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
-//! keeps for itself; `cloud` is the view of the clouds; `webhook` answers the API server's questions
-//! and `scrape` Prometheus', both over `tls`, as `page` does people's; `run` puts it together. `termination` is a program of
+//! keeps for itself; `cluster_api` is the other Machine API; `cloud` is the view of the clouds; `webhook` answers the
+//! API server's questions and `scrape` Prometheus', both over `tls`, as `page` does people's; `run` puts it together. `termination` is a program of
 //! its own, on every spot machine.
 
 pub mod approval;
@@ -11,6 +11,7 @@ pub mod args;
 pub mod audit;
 pub mod client;
 pub mod cloud;
+pub mod cluster_api;
 pub mod context;
 pub mod drain;
 pub mod engine;
