@@ -220,6 +220,7 @@ pub fn start(
             base: &context,
             spawner,
             connect: outside.workloads,
+            ceilings: machineset::ceilings(args),
         })?;
     }
     Ok(context)
