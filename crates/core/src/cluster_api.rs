@@ -2,9 +2,11 @@
 //!
 //! Infrastructure and bootstrap data are made by providers in other processes; what is agreed with them is in `contract`.
 
+pub mod admission;
 pub mod aggregate;
 pub mod cluster;
 pub mod contract;
+pub mod conversion;
 pub mod deployment;
 pub mod health;
 pub mod identity;

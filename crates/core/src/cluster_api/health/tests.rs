@@ -43,11 +43,11 @@ fn check() -> Value {
 }
 
 fn cluster() -> Value {
+    let up = ["InfrastructureReady", "ControlPlaneInitialized"];
+    let conditions = up.map(|type_| reported(type_, "True", "2026-01-01T08:00:00Z"));
     json!({
         "metadata": { "name": "c1", "namespace": "ns", "uid": "uid-c1" }, "spec": {},
-        "status": { "conditions": ["InfrastructureReady", "ControlPlaneInitialized"].map(|type_| {
-            reported(type_, "True", "2026-01-01T08:00:00Z")
-        }) },
+        "status": { "conditions": conditions },
     })
 }
 

@@ -64,6 +64,12 @@ fn set(replicas: i32) -> Value {
 
 /// A Machine of the set as the set would have made it, healthy and with a Node.
 fn machine(name: &str) -> Value {
+    let conditions = ["Ready", "Available", "NodeHealthy", "UpToDate"].map(|type_| {
+        json!({
+            "type": type_, "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-01T11:00:00Z",
+        })
+    });
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
         "metadata": {
@@ -86,10 +92,7 @@ fn machine(name: &str) -> Value {
         },
         "status": {
             "nodeRef": { "name": format!("node-{name}") },
-            "conditions": ["Ready", "Available", "NodeHealthy", "UpToDate"].map(|type_| json!({
-                "type": type_, "status": "True", "reason": "R", "message": "",
-                "lastTransitionTime": "2026-01-01T11:00:00Z",
-            })),
+            "conditions": conditions,
         },
     })
 }
