@@ -11,6 +11,7 @@ pub mod health;
 pub mod index;
 pub mod machine;
 pub mod machineset;
+pub mod reframe;
 pub mod start;
 pub mod templates;
 #[cfg(test)]
