@@ -12,9 +12,9 @@ use k8s_openapi::api::{
 };
 use machinist_api::{
     Machine, MachineMaintenance, MachineSet, MaintenancePhase, MaintenanceReason,
-    condition::to_seconds,
+    condition::{self, to_seconds},
     maintenance_policy::OutdatedMachines,
-    names::{annotation, label, maintenance_reason, reason},
+    names::{annotation, condition_type, label, maintenance_reason, reason},
 };
 
 use super::{
@@ -215,6 +215,7 @@ impl<'a> Gatherer<'_, 'a> {
             is_available: disruption::is_healthy(machine, sight.node),
             is_deleting: machine.metadata.deletion_timestamp.is_some(),
             has_no_instance: Identity::of(machine).instance_id.is_none(),
+            is_instance_missing: is_instance_missing(machine),
             hold,
             paused,
             need: Need::of(&merged.reasons, policy),
@@ -414,4 +415,10 @@ fn traits(
         reboot_migration: hardware.reboot_migration,
         replacement,
     }
+}
+
+fn is_instance_missing(machine: &Machine) -> bool {
+    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    condition::find(conditions.unwrap_or_default(), condition_type::INSTANCE_EXISTS)
+        .is_some_and(|known| known.reason.as_deref() == Some(reason::INSTANCE_MISSING))
 }

@@ -122,6 +122,11 @@ impl PlanEntry {
         self.standing == Standing::Due
     }
 
+    /// The same work, with no word on when.
+    pub(super) fn without_a_time(&self) -> Self {
+        Self { standing: Standing::Blocked, start: None, end: None, ..self.clone() }
+    }
+
     /// One sentence: what, why, when and why then. The condition, the event and the command line
     /// show it.
     pub fn sentence(&self) -> String {

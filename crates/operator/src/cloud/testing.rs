@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -32,6 +33,8 @@ use super::connect::{Connect, ConnectRequest, Credentials};
 pub(crate) struct ScriptedCloud {
     pub(crate) instances: Mutex<BTreeMap<InstanceId, Instance>>,
     pub(crate) list_failure: Mutex<Option<ProviderError>>,
+    /// How long the answer to a list is on its way: it shows what was there when it was asked for.
+    pub(crate) list_takes: Mutex<Duration>,
     pub(crate) reports: Mutex<Option<Result<Vec<InstanceReport>, ProviderError>>>,
     pub(crate) terminated: Mutex<Vec<String>>,
     /// What was asked for besides: `stop i-1`.
@@ -144,10 +147,13 @@ impl Provider for ScriptedCloud {
 
     async fn list(&self, _: &str) -> Result<Vec<Instance>, ProviderError> {
         self.lists.fetch_add(1, Ordering::Relaxed);
-        match self.list_failure.lock().unwrap().clone() {
-            Some(error) => Err(error),
-            None => Ok(self.instances.lock().unwrap().values().cloned().collect()),
+        if let Some(error) = self.list_failure.lock().unwrap().clone() {
+            return Err(error);
         }
+        let seen = self.instances.lock().unwrap().values().cloned().collect();
+        let takes = *self.list_takes.lock().unwrap();
+        tokio::time::sleep(takes).await;
+        Ok(seen)
     }
 
     async fn describe(&self, ids: &[InstanceId]) -> Result<Vec<Instance>, ProviderError> {

@@ -265,16 +265,17 @@ fn autoscale(scene: &Scene, set: &str, by: i64) {
     scene.patch("autoscaler", Subresource::None, SETS, at, body);
 }
 
-/// Ends what only people can end: pauses, cordons of others, and events that are far away. Windows end
-/// as well: what is planned by them changes with the hour, and never comes to rest.
+/// Ends what only people can end: pauses, cordons of others, and events that are far away. Windows and
+/// freezes end as well: what is planned by them changes with the hour, and never comes to rest.
 pub(crate) fn calm_down(scene: &Scene, far: Duration) {
     pause(scene, false, None);
     for policy in scene.objects(POLICIES.0, POLICIES.1) {
         if value_at(policy.value(), "/spec/paused").is_some() {
             pause(scene, false, Some(policy.name()));
         }
-        if value_at(policy.value(), "/spec/windows").is_some() {
-            let body = json!({ "spec": { "windows": null } });
+        let has = |field| value_at(policy.value(), field).is_some();
+        if has("/spec/windows") || has("/spec/freezes") {
+            let body = json!({ "spec": { "windows": null, "freezes": null } });
             scene.patch(USER, Subresource::None, POLICIES, ("", policy.name()), body);
         }
     }

@@ -1,6 +1,8 @@
 //! What is done before work is committed to: the plan is stored and told, the provider's event is
 //! moved where the plan says so, and when the time has come, work is committed to.
 
+use std::borrow::Cow;
+
 use jiff::SignedDuration;
 use machinist_api::{
     Condition, ConditionSeverity, EventMove, Machine, MaintenancePhase, MaintenancePlan,
@@ -132,6 +134,7 @@ fn store_plan(pass: &mut Pass<'_>, entry: &PlanEntry) {
     let now = pass.now;
     let stored = pass.status.clone();
     let before = stored.plan.clone().unwrap_or_default();
+    let entry = &without_a_time_that_slips(entry, &before, now);
     let was_late = condition::find(&pass.status.conditions, condition_type::ON_TIME)
         .is_some_and(|known| known.status == machinist_api::ConditionStatus::False);
     record::set_plan(&mut pass.status, entry, now);
@@ -155,7 +158,7 @@ fn store_plan(pass: &mut Pass<'_>, entry: &PlanEntry) {
         if phase == MaintenancePhase::Scheduled && !entry.is_due() {
             pass.announce(Announcement::normal(event::MAINTENANCE_SCHEDULED, sentence.clone()));
         }
-    } else if entry.is_late == was_late && is_nearly(&before, &plan, entry.is_due(), now) {
+    } else if entry.is_late == was_late && is_nearly(&before, &plan, entry, now) {
         // A place in a budget comes a little later with every look: that is not worth a write each.
         pass.status.plan = stored.plan;
         pass.status.message = stored.message;
@@ -167,6 +170,30 @@ fn store_plan(pass: &mut Pass<'_>, entry: &PlanEntry) {
     }
 }
 
+/// When a budget has a place again is only assumed while something is broken. A start that rests on
+/// that and was not kept is not promised for a little later, again and again: it is when it may be.
+fn without_a_time_that_slips<'a>(
+    entry: &'a PlanEntry,
+    before: &MaintenancePlan,
+    now: jiff::Timestamp,
+) -> Cow<'a, PlanEntry> {
+    let has_passed = before.start.as_ref().is_none_or(|start| start.0 <= now);
+    if entry.standing == Standing::Planned && has_passed && waits_for_the_same_place(before, entry)
+    {
+        Cow::Owned(entry.without_a_time())
+    } else {
+        Cow::Borrowed(entry)
+    }
+}
+
+/// Whether nothing but a place in a budget is waited for, and the same things were in the way before.
+fn waits_for_the_same_place(before: &MaintenancePlan, entry: &PlanEntry) -> bool {
+    let is_for_a_place = entry.waits_on.iter().all(|wait| wait.reason == reason::BUDGET_EXHAUSTED);
+    let now = entry.waits_on.iter().map(|wait| &wait.message);
+    let then = before.waits_on.iter().map(|wait| &wait.message);
+    is_for_a_place && !entry.waits_on.is_empty() && now.eq(then)
+}
+
 /// How much a planned start may move before that is stored.
 const NEARLY: SignedDuration = SignedDuration::from_mins(10);
 
@@ -174,7 +201,7 @@ const NEARLY: SignedDuration = SignedDuration::from_mins(10);
 fn is_nearly(
     before: &MaintenancePlan,
     plan: &MaintenancePlan,
-    is_due: bool,
+    entry: &PlanEntry,
     now: jiff::Timestamp,
 ) -> bool {
     let reasons = |plan: &MaintenancePlan| {
@@ -183,9 +210,15 @@ fn is_nearly(
     match (&before.start, &plan.start) {
         (Some(before_start), Some(start)) => {
             let moved = start.0.duration_since(before_start.0).abs();
-            // What is due stays due from when it first was.
-            let is_near = moved <= NEARLY || (is_due && before_start.0 <= now);
-            is_near && reasons(before) == reasons(plan) && before.policy == plan.policy
+            // What is due stays due from when it first was, and what is promised for later stays so
+            // until its time has come.
+            let is_kept = match before_start.0 <= now {
+                true => entry.is_due(),
+                false => start > before_start && waits_for_the_same_place(before, entry),
+            };
+            (moved <= NEARLY || is_kept)
+                && reasons(before) == reasons(plan)
+                && before.policy == plan.policy
         }
         (None, _) | (_, None) => false,
     }
@@ -217,13 +250,7 @@ fn keeps_from_beginning(pass: &Pass<'_>) -> Option<Wait> {
 
 /// Says what keeps it from beginning, where the plan is said.
 fn hold_up(mut pass: Pass<'_>, entry: &PlanEntry, wait: Wait) -> MaintenanceDecision {
-    let held = PlanEntry {
-        standing: Standing::Blocked,
-        start: None,
-        end: None,
-        waits_on: vec![wait],
-        ..entry.clone()
-    };
+    let held = PlanEntry { waits_on: vec![wait], ..entry.without_a_time() };
     store_plan(&mut pass, &held);
     refresh_spec(&mut pass);
     pass.recheck_in(RECHECK);

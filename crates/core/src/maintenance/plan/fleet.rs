@@ -40,6 +40,8 @@ pub struct FleetMachine<'a> {
     pub is_deleting: bool,
     /// Whether nothing was launched for it yet, as far as it is recorded.
     pub has_no_instance: bool,
+    /// Whether the provider knows nothing of its instance any more.
+    pub is_instance_missing: bool,
     /// Why nothing is done to it by our own choice, where its annotations say so.
     pub hold: Option<&'a str>,
     /// Why maintenance is paused for it or its pool, where an annotation says so.

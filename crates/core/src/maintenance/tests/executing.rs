@@ -493,6 +493,32 @@ fn what_keeps_a_due_maintenance_from_beginning_is_said_and_not_written_again() {
 }
 
 #[test]
+fn a_place_that_never_comes_free_is_not_promised_again_and_again() {
+    let mut world = World::new(json!({}), "instance-reboot", 3);
+    world.set_ready("a-1", "False");
+    world.pass();
+    assert_eq!(world.phase(), MaintenancePhase::Scheduled, "it is assumed to recover");
+    let promised = world.status().plan.unwrap().start.unwrap().0;
+    let mut written = Vec::new();
+    for _ in 0..240 {
+        world.tick(minutes(1));
+        let before = world.status();
+        world.pass();
+        if world.status() != before {
+            written.push((world.now, world.status().message.unwrap_or_default()));
+        }
+    }
+    assert_eq!(written.len(), 1, "{written:#?}");
+    assert!(written[0].0 >= promised, "kept until its time has come: {written:#?}");
+    assert_eq!(world.phase(), MaintenancePhase::Pending);
+    let plan = world.status().plan.unwrap();
+    assert_eq!((plan.start, plan.waits_on[0].reason.as_str()), (None, reason::BUDGET_EXHAUSTED));
+
+    world.set_ready("a-1", "True");
+    finished(&mut world, MaintenancePhase::Succeeded);
+}
+
+#[test]
 fn annotation_of_a_person_is_fulfilled_and_removed() {
     let mut world = World::new(json!({}), "instance-reboot", 3);
     world.event = None;

@@ -269,6 +269,8 @@ fn obstacles_are_all_told_and_nothing_is_begun() {
     // It takes no place from others, however long it stays so.
     let launching = scene().change("a-0", |machine| machine.has_no_instance = true);
     assert_eq!(told(launching), reason::CLOUD_UNKNOWN);
+    let missing = scene().change("a-0", |machine| machine.is_instance_missing = true);
+    assert_eq!(told(missing), reason::CLOUD_UNKNOWN, "there is nothing to be stopped");
     let impossible = scene().change("a-0", |machine| {
         machine.impossible_budgets = vec!["budget app/web allows no disruption ever".to_owned()];
     });

@@ -99,7 +99,7 @@ impl CloudView {
         let failure = match shared.provider.list(&shared.cluster_id).await {
             Ok(listed) => {
                 let visibility = shared.timings.launch_visibility;
-                self.skip_looks(&listed);
+                self.skip_looks(&listed, begun_at);
                 self.change(|snapshot| snapshot.replace(listed, begun_at, visibility));
                 None
             }

@@ -34,6 +34,8 @@ pub(super) struct Looks {
 }
 
 struct Look {
+    /// When the instance was acted on: only what was asked for after that can show what came of it.
+    since: Instant,
     due: Instant,
     pause: Duration,
 }
@@ -59,8 +61,8 @@ impl CloudView {
     /// Looks soon at an instance that was just acted on.
     pub fn watch_closely(&self, id: InstanceId) {
         let pause = self.shared.timings.first_look;
-        let due = self.shared.env.instant() + pause;
-        self.looks().looks.insert(id, Look { due, pause });
+        let since = self.shared.env.instant();
+        self.looks().looks.insert(id, Look { since, due: since + pause, pause });
         self.shared.look_soon.notify_one();
     }
 
@@ -100,7 +102,7 @@ impl CloudView {
         }
         let asked: Vec<InstanceId> = ids.iter().cloned().collect();
         let answer = shared.provider.describe(&asked).await;
-        self.plan_next_looks(&ids, answer.as_deref().ok());
+        self.plan_next_looks(&ids, answer.as_deref().ok(), now);
         let answer = answer.map_err(|error| failure_of(&error));
         if let Ok(found) = &answer {
             self.change(|snapshot| snapshot.update(found.clone(), now));
@@ -134,13 +136,16 @@ impl CloudView {
     }
 
     /// A list is a look at all that it shows: what is due, or nearly so, is not asked for once more.
-    pub(super) fn skip_looks(&self, listed: &[Instance]) {
+    pub(super) fn skip_looks(&self, listed: &[Instance], begun_at: Instant) {
         let now = self.shared.env.instant();
         let ahead = self.beat().mul_f64(LOOK_AHEAD);
         let shown: BTreeSet<&InstanceId> = listed.iter().map(|instance| &instance.id).collect();
         let seen: BTreeSet<InstanceId> = {
             let mut looks = self.looks();
-            let due = looks.looks.iter().filter(|(_, look)| look.due <= now + ahead);
+            let due = looks
+                .looks
+                .iter()
+                .filter(|(_, look)| look.since <= begun_at && look.due <= now + ahead);
             let seen: BTreeSet<_> =
                 due.map(|(id, _)| id).filter(|id| shown.contains(id)).cloned().collect();
             if !seen.is_empty() {
@@ -148,16 +153,25 @@ impl CloudView {
             }
             seen
         };
-        self.plan_next_looks(&seen, Some(listed));
+        self.plan_next_looks(&seen, Some(listed), begun_at);
     }
 
-    /// What is still changing is looked at again, after a longer pause each time.
-    fn plan_next_looks(&self, asked: &BTreeSet<InstanceId>, found: Option<&[Instance]>) {
+    /// What is still changing is looked at again, after a longer pause each time. What was acted on
+    /// after the question was asked keeps its look: the answer may show it as it was.
+    fn plan_next_looks(
+        &self,
+        asked: &BTreeSet<InstanceId>,
+        found: Option<&[Instance]>,
+        begun_at: Instant,
+    ) {
         let now = self.shared.env.instant();
         let by_id: Option<BTreeMap<&InstanceId, &Instance>> =
             found.map(|found| found.iter().map(|instance| (&instance.id, instance)).collect());
         let mut looks = self.looks();
         for id in asked {
+            if looks.looks.get(id).is_some_and(|look| look.since > begun_at) {
+                continue;
+            }
             let instance = by_id.as_ref().and_then(|found| found.get(id));
             let is_changing = match instance {
                 Some(instance) => instance.state.is_transitional(),
@@ -167,10 +181,11 @@ impl CloudView {
             let known = looks.looks.remove(id);
             if is_changing {
                 let first = self.shared.timings.first_look;
-                let pause = known.map_or(first, |look| look.pause.mul_f64(LOOK_GROWTH));
+                let pause = known.as_ref().map_or(first, |look| look.pause.mul_f64(LOOK_GROWTH));
+                let since = known.map_or(begun_at, |look| look.since);
                 // Past the list's period the list itself is enough.
                 if pause < self.shared.timings.list_period {
-                    looks.looks.insert(id.clone(), Look { due: now + pause, pause });
+                    looks.looks.insert(id.clone(), Look { since, due: now + pause, pause });
                 }
             }
         }

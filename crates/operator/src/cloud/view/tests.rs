@@ -138,6 +138,26 @@ async fn what_a_list_shows_is_not_looked_at_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_begun_before_an_action_does_not_stand_for_the_look_after_it() {
+    let bench = Bench::start(ScriptedCloud::default());
+    bench.cloud.put("i-1", "uid-1", InstanceState::Running);
+    bench.run_for(Duration::from_secs(5)).await;
+    *bench.cloud.list_takes.lock().unwrap() = Duration::from_secs(2);
+    let stop = async {
+        bench.env.sleep(Duration::from_millis(200)).await;
+        bench.cloud.put("i-1", "uid-1", InstanceState::Stopped);
+        bench.view.watch_closely(id("i-1"));
+        bench.env.sleep(Duration::from_secs(4)).await;
+    };
+    let list = bench.view.fresh_within(Duration::ZERO);
+    bench.beside(futures::future::join(list, stop)).await.0.unwrap();
+    let snapshot = bench.view.snapshot();
+    let shown = snapshot.get(&id("i-1")).map(|instance| instance.state);
+    assert_eq!(shown, Some(InstanceState::Stopped), "seconds after it was acted on");
+    assert_eq!(bench.cloud.lists(), 2, "the look has shown it, not another list");
+}
+
+#[tokio::test(start_paused = true)]
 async fn questions_of_many_share_one_call() {
     let cloud = ScriptedCloud::default();
     for index in 0..50 {

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use machinist_api::{
+    MaintenanceAction,
     maintenance_policy::{AfterDrainDeadline, Approval, ControlPlaneMaintenance},
     names::{annotation, maintenance_reason as reason},
 };
@@ -35,6 +36,10 @@ pub(super) fn of(task: &Task<'_>, cluster: &ClusterState) -> Vec<Wait> {
     }
     if machine.has_no_instance {
         let message = format!("machine {} has no instance yet", machine.name);
+        waits.push(Wait::on(reason::CLOUD_UNKNOWN, message));
+    }
+    if machine.is_instance_missing && task.choice.action != MaintenanceAction::Replace {
+        let message = format!("the provider knows no instance of machine {} now", machine.name);
         waits.push(Wait::on(reason::CLOUD_UNKNOWN, message));
     }
     if let Some(upgrade) = &cluster.upgrade {
