@@ -4,6 +4,7 @@
 //! `crate::admission`. Both speak of fields in the API server's words.
 
 pub mod defaults;
+pub mod review;
 pub mod rules;
 #[cfg(test)]
 mod tests;

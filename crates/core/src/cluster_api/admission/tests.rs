@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, defaults::fill_in, rules::faults};
+use super::{
+    Kind,
+    defaults::fill_in,
+    review::{Purpose, answer, converted},
+    rules::faults,
+};
 
 fn template() -> Value {
     json!({
@@ -174,4 +179,62 @@ fn the_paths_are_those_of_cluster_api() {
     assert_eq!(Kind::MachineSet.mutate_path(), "/mutate-cluster-x-k8s-io-v1beta2-machineset");
     let validate = Kind::MachineDrainRule.validate_path();
     assert_eq!(validate, "/validate-cluster-x-k8s-io-v1beta2-machinedrainrule");
+}
+
+fn review(operation: &str, object: &Value, old: Option<&Value>) -> Vec<u8> {
+    let request = json!({ "uid": "u", "operation": operation, "object": object, "oldObject": old });
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request,
+    });
+    review.to_string().into_bytes()
+}
+
+#[test]
+fn a_review_is_answered_with_the_parts_that_were_filled_in() {
+    let machine = json!({ "metadata": { "name": "m" }, "spec": { "clusterName": "c1" } });
+    let answer =
+        answer(Kind::Machine, Purpose::Default, &review("CREATE", &machine, None)).unwrap();
+    let response = &answer["response"];
+    assert_eq!((&response["uid"], &response["allowed"]), (&json!("u"), &json!(true)));
+    let patch: k8s_openapi::ByteString = serde_json::from_value(response["patch"].clone()).unwrap();
+    let patch: Value = serde_json::from_slice(&patch.0).unwrap();
+    let paths: Vec<_> = patch.as_array().unwrap().iter().map(|step| step["path"].clone()).collect();
+    assert_eq!(paths, ["/metadata/labels", "/spec"]);
+}
+
+#[test]
+fn a_review_is_refused_in_the_words_of_the_rules_unless_the_object_goes() {
+    let mut wrong = json!({ "metadata": { "name": "m" }, "spec": { "clusterName": "c1" } });
+    let refused =
+        answer(Kind::Machine, Purpose::Validate, &review("CREATE", &wrong, None)).unwrap();
+    assert_eq!(refused["response"]["allowed"], false);
+    let message = refused["response"]["status"]["message"].as_str().unwrap();
+    assert!(message.starts_with("spec.bootstrap.data: Required"), "{message}");
+    wrong["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let going = review("UPDATE", &wrong, Some(&wrong));
+    let let_go = answer(Kind::Machine, Purpose::Validate, &going).unwrap();
+    assert_eq!(let_go["response"]["allowed"], true);
+    answer(Kind::Machine, Purpose::Validate, b"{}").unwrap_err();
+}
+
+#[test]
+fn objects_are_converted_all_or_none() {
+    let ask = |kind: &str| {
+        let object = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": kind, "metadata": { "name": "m" },
+            "spec": { "clusterName": "c1", "nodeDrainTimeout": "1m0s" },
+        });
+        let request = json!({
+            "uid": "u", "desiredAPIVersion": "cluster.x-k8s.io/v1beta2", "objects": [object],
+        });
+        let review = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request,
+        });
+        converted(review.to_string().as_bytes(), &|_| None).unwrap()["response"].clone()
+    };
+    let done = ask("Machine");
+    assert_eq!(done["result"]["status"], "Success");
+    let spec = &done["convertedObjects"][0]["spec"];
+    assert_eq!(spec["deletion"]["nodeDrainTimeoutSeconds"], 60);
+    assert_eq!(ask("MachinePool")["result"]["status"], "Failure");
 }
