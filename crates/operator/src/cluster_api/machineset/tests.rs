@@ -100,17 +100,18 @@ async fn no_machine_is_made_for_one_that_a_late_view_does_not_show() {
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_kept_when_machines_cannot_be_listed() {
     let (fleet, memory) = (fleet(deleted_set(), &[]), Memory::default());
+    let set = format!("{SETS}/ms");
     fleet.server.fail(|method, path| match *method {
         Method::GET if path == MACHINES => Fault::Code(500),
         _ => Fault::None,
     });
     assert!(matches!(pass(&fleet, &memory).await, Outcome::Failed(_)));
-    assert_eq!(fleet.requests("PATCH"), [""; 0]);
+    assert!(!fleet.requests("PATCH").contains(&set));
     // The list comes back, and shows a Machine that the watch does not.
     fleet.server.fail(|_, _| Fault::None);
     fleet.server.put(MACHINES, machine("hidden"));
     pass(&fleet, &memory).await;
-    assert_eq!(fleet.requests("PATCH"), [""; 0]);
+    assert!(!fleet.requests("PATCH").contains(&set));
     pass(&fleet, &memory).await;
     assert_eq!(fleet.requests("DELETE"), [format!("{MACHINES}/hidden")]);
 }
@@ -124,6 +125,8 @@ async fn a_template_that_is_refused_costs_one_request() {
     });
     assert!(matches!(pass(&fleet, &memory).await, Outcome::Failed(_)));
     assert_eq!(fleet.requests("POST").len(), 1);
+    // Words alone are told a moment later.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     pass(&fleet, &memory).await;
     let set = fleet.context.stores.machine_sets.get(&ObjectKey::new("ns", "ms")).unwrap();
     let conditions = &set.status.as_ref().unwrap().conditions;
