@@ -12,7 +12,7 @@
 pub mod aws;
 pub mod configuration;
 pub mod context;
-mod fault;
+pub(crate) mod fault;
 pub mod mutate;
 pub mod object;
 pub mod review;

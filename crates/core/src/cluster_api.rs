@@ -2,8 +2,21 @@
 //!
 //! Infrastructure and bootstrap data are made by providers in other processes; what is agreed with them is in `contract`.
 
+pub mod admission;
+pub mod aggregate;
 pub mod cluster;
 pub mod contract;
+pub mod conversion;
+pub mod deployment;
+pub mod health;
 pub mod identity;
 pub mod machine;
+pub mod machineset;
+pub mod naming;
+pub mod pausing;
+pub mod scaling;
+pub mod share;
 pub mod template;
+pub mod version;
+
+pub use identity::Identity;

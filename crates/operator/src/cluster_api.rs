@@ -1,13 +1,21 @@
 //! The controllers of the other Machine API, `cluster.x-k8s.io`.
 //!
 //! Of the same shape as those of the OpenShift API, on the same engine; what is decided is in `machinist_core::cluster_api`. `externals`
-//! knows the objects of providers, `workloads` the clusters that the machines belong to.
+//! knows the objects of providers, `workloads` the clusters that the machines belong to, `templates` what new objects are made of.
 
 pub mod cluster;
 pub mod context;
+pub mod deployment;
 pub mod externals;
+pub mod health;
 pub mod index;
 pub mod machine;
+pub mod machineset;
 pub mod reframe;
 pub mod start;
+pub mod templates;
+#[cfg(test)]
+mod testing;
+pub mod versions;
+pub mod wake;
 pub mod workloads;

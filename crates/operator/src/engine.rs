@@ -5,6 +5,7 @@
 //! seed replays the same run under paused time.
 
 pub mod backoff;
+pub mod batches;
 pub mod env;
 pub mod events;
 pub mod guarded;

@@ -3,9 +3,9 @@
 //! The same five steps as every controller; `validate` is part of the decision.
 
 pub mod capacity;
-mod creations;
+pub(crate) mod creations;
 mod execute;
-mod memory;
+pub(crate) mod memory;
 mod observe;
 mod publish;
 

@@ -228,6 +228,7 @@ pub fn start(
             base: &context,
             spawner,
             connect: outside.workloads,
+            ceilings: machineset::ceilings(args),
         })?;
     }
     Ok(context)

@@ -1,10 +1,11 @@
-//! How is the API server answered that asks about a Machine or a MachineSet?
+//! How is the API server answered that asks about an object that is written, or about another version of it?
 //!
 //! All rules are in core. Here a request becomes a question (bounded in size, time and number), what
 //! the rules must know is looked up, and the answer is sent back. It is served by every replica: the
 //! API server asks whichever it reaches.
 
 mod cluster;
+mod cluster_api;
 #[cfg(test)]
 mod tests;
 
@@ -73,7 +74,7 @@ pub fn router(cluster: Cluster, env: &Env, metrics: &Metrics) -> Router {
         };
         router = router.route(webhook.path(), post(handler));
     }
-    router.layer(DefaultBodyLimit::max(REVIEW_BYTES_MAX))
+    cluster_api::routes(router).layer(DefaultBodyLimit::max(REVIEW_BYTES_MAX))
 }
 
 impl Admission {

@@ -6,13 +6,20 @@ use clap::Args as ClapArgs;
 use jiff::SignedDuration;
 use kube::{Client, Resource, core::NamespaceResourceScope};
 use machinist_api::cluster_api::names::{lease, reason};
-use machinist_core::{cluster_api::machine::observed::Policy, decision::Wait, lease::LeaseTimings};
+use machinist_core::{
+    cluster_api::machine::observed::Policy, decision::Wait, lease::LeaseTimings,
+    machineset::Ceilings,
+};
 
 use super::{
     cluster,
     context::{Context, Stores},
+    deployment,
     externals::Externals,
+    health,
     machine::{self, Memory, Parts},
+    machineset,
+    wake::{self, Queues},
     workloads::{ConnectWorkload, Workloads},
 };
 use crate::{
@@ -31,6 +38,7 @@ use crate::{
 /// How many are worked on at once. A Machine's pass waits for the API server only.
 const MACHINE_CONCURRENCY: usize = 64;
 const CLUSTER_CONCURRENCY: usize = 16;
+const SET_CONCURRENCY: usize = 16;
 /// How soon a process without the leases looks again.
 const NOT_LEADING: Duration = Duration::from_secs(5);
 
@@ -71,6 +79,8 @@ pub struct Starting<'a> {
     pub base: &'a SharedContext,
     pub spawner: &'a Spawner,
     pub connect: Arc<dyn ConnectWorkload>,
+    /// How many Machines there may be.
+    pub ceilings: Ceilings,
 }
 
 /// Starts watches, connections and controllers.
@@ -105,6 +115,18 @@ pub fn start(starting: &Starting<'_>) -> anyhow::Result<Arc<Context>> {
     });
     machine::wake::connect(&context, &parts, &machines);
     cluster::wake::connect(&context, &workloads, &clusters);
+    let queues = Queues {
+        machine_sets: Queue::new(machineset::NAME, env, metrics),
+        deployments: Queue::new(deployment::NAME, env, metrics),
+        health_checks: Queue::new(health::NAME, env, metrics),
+    };
+    wake::connect(&context.stores, &queues);
+    let (on, to) = (Arc::downgrade(&context.stores), queues.clone());
+    workloads.listen(move |cluster, _| {
+        if let Some(stores) = on.upgrade() {
+            wake::nodes_changed(&stores, &to, cluster);
+        }
+    });
     watch_all(client, base, spawner, namespace, &context.stores);
     let leadership = elect(starting)?;
     let start = |name, queue, concurrency, handler| {
@@ -128,6 +150,36 @@ pub fn start(starting: &Starting<'_>) -> anyhow::Result<Arc<Context>> {
         Box::new(move |key| {
             let (context, workloads) = (Arc::clone(&of), workloads.clone());
             Box::pin(async move { cluster::reconcile(&context, &workloads, key).await })
+        }),
+    );
+    let (of, memory) = (Arc::clone(&context), Arc::new(machineset::Memory::new(starting.ceilings)));
+    start(
+        machineset::NAME,
+        queues.machine_sets,
+        SET_CONCURRENCY,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { machineset::reconcile(&context, &memory, key).await })
+        }),
+    );
+    let (of, memory) = (Arc::clone(&context), Arc::new(deployment::Memory::default()));
+    start(
+        deployment::NAME,
+        queues.deployments,
+        SET_CONCURRENCY,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { deployment::reconcile(&context, &memory, key).await })
+        }),
+    );
+    let (of, memory) = (Arc::clone(&context), Arc::new(health::Memory::default()));
+    start(
+        health::NAME,
+        queues.health_checks,
+        SET_CONCURRENCY,
+        Box::new(move |key| {
+            let (context, memory) = (Arc::clone(&of), Arc::clone(&memory));
+            Box::pin(async move { health::reconcile(&context, &memory, key).await })
         }),
     );
     Ok(context)

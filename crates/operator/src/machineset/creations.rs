@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use machinist_core::machineset::{Bounds, Ceilings, CreationRate};
 use tokio::time::Instant;
 
-use crate::{context::Context, engine::env::Env};
+use crate::engine::env::Env;
 
 /// The creations of all pools.
 #[derive(Debug, Default)]
@@ -39,13 +39,13 @@ impl Creations {
         Self { ceilings, state: Mutex::default() }
     }
 
-    /// What bounds the next creations.
-    pub fn bounds(&self, context: &Context) -> Bounds {
+    /// What bounds the next creations. `in_all` are all Machines there are, those that cannot be read included.
+    pub fn bounds(&self, env: &Env, in_all: usize) -> Bounds {
         let mut state = self.lock();
-        let now = state.now(&context.env);
+        let now = state.now(env);
         Bounds {
             ceilings: self.ceilings,
-            machines_in_all: in_all(context) + state.under_way,
+            machines_in_all: in_all + state.under_way,
             permitted: state.rate.permitted(now),
             burst_after: SignedDuration::try_from(state.rate.burst_after(now))
                 .unwrap_or(SignedDuration::MAX),
@@ -54,10 +54,10 @@ impl Creations {
 
     /// Takes permits for as many Machines as may be made now, at most `wanted`. Two pools that looked at
     /// the same room cannot both have it.
-    pub fn take(&self, context: &Context, wanted: usize) -> Permits<'_> {
+    pub fn take(&self, env: &Env, in_all: usize, wanted: usize) -> Permits<'_> {
         let mut state = self.lock();
-        let now = state.now(&context.env);
-        let room = self.ceilings.of_all.saturating_sub(in_all(context) + state.under_way);
+        let now = state.now(env);
+        let room = self.ceilings.of_all.saturating_sub(in_all + state.under_way);
         let count = state.rate.take(wanted.min(room), now);
         state.under_way += count;
         drop(state);
@@ -81,10 +81,4 @@ impl Drop for Permits<'_> {
         let mut state = self.creations.lock();
         state.under_way = state.under_way.saturating_sub(self.count);
     }
-}
-
-/// All Machines there are, those that cannot be read included.
-fn in_all(context: &Context) -> usize {
-    let machines = &context.stores.machines;
-    machines.len() + machines.invalid().len()
 }

@@ -1,7 +1,6 @@
 //! Makes, deletes, adopts and releases Machines. One that fails never keeps the others from it.
 
 use anyhow::Context as _;
-use futures::future::join_all;
 use kube::{
     Api,
     api::{DeleteParams, ListParams, PostParams, Preconditions},
@@ -13,21 +12,16 @@ use machinist_core::{
 };
 use serde_json::json;
 
-use super::memory::Memory;
+use super::{memory::Memory, observe::in_all};
 use crate::{
     context::Context,
-    engine::{events::EventTarget, store::ObjectKey},
+    engine::{
+        batches::{self, Failure},
+        events::EventTarget,
+        store::ObjectKey,
+    },
     write::{self, Precondition, WriteError},
 };
-
-/// The first batch of creations; each that succeeds whole doubles the next. A template that the API
-/// server refuses then costs one request, not hundreds.
-const FIRST_BATCH: usize = 1;
-/// How many requests for one pool are under way at once, of each kind.
-const LARGEST_BATCH: usize = 32;
-
-/// An action that failed, and why.
-type Failure<'a> = (&'a Action, anyhow::Error);
 
 pub async fn execute(
     context: &Context,
@@ -43,17 +37,22 @@ pub async fn execute(
         confirm_wanted(context, set).await?;
         reveal_unseen(context, set).await?;
     }
+    let permit = |wanted| {
+        let permits = memory.creations.take(&context.env, in_all(context), wanted);
+        (permits.count, permits)
+    };
+    let perform = |action| perform(context, memory, set, action);
     let ((mut failures, is_postponed), deletion_failures, ownership_failures) = futures::join!(
-        slowly_started(context, memory, set, &creations),
-        all_tried(context, memory, set, &deletions),
-        all_tried(context, memory, set, &ownership),
+        batches::slowly_started(&creations, permit, perform),
+        batches::all_tried(&deletions, perform),
+        batches::all_tried(&ownership, perform),
     );
     // What keeps the pool from its size is told before the rest.
     failures.extend(deletion_failures);
     failures.extend(ownership_failures);
     // Somebody else's write came first: there is nothing to tell, only to look again.
     let (superseded, failures): (Vec<_>, Vec<_>) =
-        failures.into_iter().partition(|(_, error)| is_superseded(error));
+        failures.into_iter().partition(|(_, error)| batches::is_superseded(error));
     report(context, memory, set, failures.first());
     match failures.into_iter().chain(superseded).next() {
         Some((_, error)) => Err(error),
@@ -126,66 +125,18 @@ async fn reveal_unseen(context: &Context, set: &MachineSet) -> anyhow::Result<()
 }
 
 /// Remembers the failure for the status, or that there is none any more.
-fn report(context: &Context, memory: &Memory, set: &MachineSet, failure: Option<&Failure<'_>>) {
+fn report(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    failure: Option<&Failure<'_, Action>>,
+) {
     let failure = failure.map(|(action, error)| ScalingFailure::of(action, format!("{error:#}")));
     if let Some(failure) = &failure {
         let announcement = Announcement::warning(event::RECONCILE_ERROR, &failure.message);
         context.announce(&EventTarget::of(set), "Reconcile", &[announcement]);
     }
     memory.change(&ObjectKey::of(set), |memory| memory.last_failure = failure);
-}
-
-/// Tries in growing batches and stops after one with a failure: whatever refuses one Machine of a
-/// template refuses them all. Also tells whether the bounds for all pools stopped it.
-async fn slowly_started<'a>(
-    context: &Context,
-    memory: &Memory,
-    set: &MachineSet,
-    actions: &[&'a Action],
-) -> (Vec<Failure<'a>>, bool) {
-    let mut batch = FIRST_BATCH;
-    let mut rest = actions;
-    let mut failures = Vec::new();
-    while !rest.is_empty() && failures.iter().all(|(_, error)| is_superseded(error)) {
-        let permits = memory.creations.take(context, batch.min(rest.len()));
-        if permits.count == 0 {
-            return (failures, true);
-        }
-        let (now, later) = rest.split_at(permits.count.min(rest.len()));
-        failures.extend(side_by_side(context, memory, set, now).await);
-        rest = later;
-        batch = (batch * 2).min(LARGEST_BATCH);
-    }
-    (failures, false)
-}
-
-async fn all_tried<'a>(
-    context: &Context,
-    memory: &Memory,
-    set: &MachineSet,
-    actions: &[&'a Action],
-) -> Vec<Failure<'a>> {
-    let mut failures = Vec::new();
-    for batch in actions.chunks(LARGEST_BATCH) {
-        failures.extend(side_by_side(context, memory, set, batch).await);
-    }
-    failures
-}
-
-async fn side_by_side<'a>(
-    context: &Context,
-    memory: &Memory,
-    set: &MachineSet,
-    actions: &[&'a Action],
-) -> Vec<Failure<'a>> {
-    let results =
-        join_all(actions.iter().map(|action| perform(context, memory, set, action))).await;
-    let tried = actions.iter().copied().zip(results);
-    tried.filter_map(|(action, result)| Some((action, result.err()?))).collect()
-}
-
-fn is_superseded(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<WriteError>().is_some_and(WriteError::is_superseded)
 }
 
 async fn perform(

@@ -7,7 +7,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use machinist_core::machineset::{Ceilings, observed::ScalingFailure};
+use machinist_core::{
+    cluster_api::naming::{ALPHABET, RANDOM_LENGTH as SUFFIX_LENGTH},
+    machineset::{Ceilings, observed::ScalingFailure},
+};
 
 use super::creations::Creations;
 use crate::engine::{env::Env, store::ObjectKey};
@@ -28,9 +31,6 @@ pub struct SetMemory {
     pub last_failure: Option<ScalingFailure>,
 }
 
-/// Letters that cannot spell a word or be taken for one another, as in Kubernetes' own names.
-const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_LENGTH: usize = 5;
 /// How long a name's own part may be, so that name and suffix make a valid label value.
 const PREFIX_LENGTH: usize = 57;
 
@@ -60,11 +60,15 @@ impl Memory {
 /// `<set>-<five letters>`, as the API server would make it from `generateName`.
 pub fn fresh_name(env: &Env, set: &str) -> String {
     let prefix: String = set.chars().take(PREFIX_LENGTH).collect();
-    let suffix: String = (0..SUFFIX_LENGTH)
+    format!("{prefix}-{}", random_letters(env))
+}
+
+/// Five letters that make a name its own.
+pub fn random_letters(env: &Env) -> String {
+    (0..SUFFIX_LENGTH)
         .map(|_| {
             let index = usize::try_from(env.random_u64() % ALPHABET.len() as u64).unwrap_or(0);
             char::from(ALPHABET.get(index).copied().unwrap_or(b'x'))
         })
-        .collect();
-    format!("{prefix}-{suffix}")
+        .collect()
 }

@@ -80,8 +80,14 @@ pub fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) -> Obs
         names.push(fresh_name(&context.env, &key.name));
     }
     let unreadable = unreadable_members(context, set);
-    let bounds = memory.creations.bounds(context);
+    let bounds = memory.creations.bounds(&context.env, in_all(context));
     Observation { set: Arc::clone(set), members, unreadable, names, bounds, memory: remembered }
+}
+
+/// All Machines there are, those that cannot be read included.
+pub fn in_all(context: &Context) -> usize {
+    let machines = &context.stores.machines;
+    machines.len() + machines.invalid().len()
 }
 
 /// How many Machines of this set exist that could not be read.

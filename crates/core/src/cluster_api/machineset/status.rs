@@ -1,0 +1,109 @@
+//! What is said of a MachineSet: its counts and its conditions.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use machinist_api::cluster_api::{
+    Machine, MachineSet, MachineSetStatus,
+    condition::{self, UNKNOWN},
+    names::{condition_type, kind, reason},
+};
+
+use crate::{
+    cluster_api::{
+        identity::is_deleting,
+        pausing,
+        scaling::{self, Counts},
+    },
+    selector::MachineSelector,
+};
+
+/// Mere counts are written at most this often; a hundred Machines that become ready at once are then a handful of writes.
+pub const SPACING: SignedDuration = SignedDuration::from_secs(1);
+
+/// Everything that can be told when the Machines are known.
+pub fn describe(
+    set: &MachineSet,
+    members: &[&Machine],
+    selector: &MachineSelector,
+    blocked: &[String],
+    now: Timestamp,
+) -> MachineSetStatus {
+    let mut status = counted(set, &scaling::count(members));
+    status.selector = Some(selector.canonical());
+    let is_going = is_deleting(&set.metadata);
+    let desired = if is_going { Some(0) } else { set.spec.replicas };
+    let current = scaling::length(members);
+    let conditions = [
+        scaling::scaling_up(desired, current, blocked, now),
+        scaling::scaling_down(desired, current, members, now),
+        scaling::machines_ready(members, now),
+        scaling::machines_up_to_date(members, now),
+        scaling::remediating(kind::MACHINE_SET, members, now),
+        scaling::deleting(is_going, members, now),
+        pausing::paused_condition(kind::MACHINE_SET, &set.metadata, None, now),
+    ];
+    put(set, &mut status, conditions);
+    status
+}
+
+fn counted(set: &MachineSet, counts: &Counts) -> MachineSetStatus {
+    let mut status = set.status.clone().unwrap_or_default();
+    status.replicas = Some(counts.replicas);
+    status.ready_replicas = Some(counts.ready);
+    status.available_replicas = Some(counts.available);
+    status.up_to_date_replicas = Some(counts.up_to_date);
+    status.versions = counts.versions.clone();
+    status.observed_generation = set.metadata.generation;
+    let before = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+    before.fully_labeled_replicas = counts.replicas;
+    before.ready_replicas = counts.ready;
+    before.available_replicas = counts.available;
+    status
+}
+
+/// Nothing can be told of the Machines: the set itself is wrong.
+pub fn invalid(set: &MachineSet, message: &str, now: Timestamp) -> MachineSetStatus {
+    let mut status = set.status.clone().unwrap_or_default();
+    status.observed_generation = set.metadata.generation;
+    let types = [
+        condition_type::SCALING_UP,
+        condition_type::SCALING_DOWN,
+        condition_type::MACHINES_READY,
+        condition_type::MACHINES_UP_TO_DATE,
+        condition_type::REMEDIATING,
+    ];
+    let unknown =
+        |type_: &str| condition::new(type_, UNKNOWN, reason::INTERNAL_ERROR, message, now);
+    put(set, &mut status, types.map(unknown));
+    status
+}
+
+pub fn put(
+    set: &MachineSet,
+    status: &mut MachineSetStatus,
+    conditions: impl IntoIterator<Item = Condition>,
+) {
+    for new in conditions {
+        condition::set(&mut status.conditions, new, set.metadata.generation);
+    }
+}
+
+/// Whether only counts moved, and what is said of Machines by their names.
+pub fn is_mere_progress(stored: &MachineSetStatus, new: &MachineSetStatus) -> bool {
+    let without_counts = |status: &MachineSetStatus| {
+        let mut status = status.clone();
+        status.replicas = None;
+        status.ready_replicas = None;
+        status.available_replicas = None;
+        status.up_to_date_replicas = None;
+        status.versions = Vec::new();
+        status.deprecated = None;
+        for one in &mut status.conditions {
+            if one.type_ != condition_type::DELETING {
+                one.message = String::new();
+            }
+        }
+        status
+    };
+    without_counts(stored) == without_counts(new)
+}

@@ -1,0 +1,96 @@
+//! The MachineHealthCheck controller of Cluster API: says which machines are not well, and asks for their remediation.
+
+mod execute;
+mod observe;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use kube::Api;
+use machinist_api::cluster_api::{MachineHealthCheck, MachineHealthCheckStatus};
+use machinist_core::cluster_api::health::decide;
+
+use super::context::Context;
+use crate::{
+    engine::{events::EventTarget, queue::Outcome, store::ObjectKey},
+    machine::{superseded_or_failed, until},
+    write::{self, Precondition, WriteError},
+};
+
+pub const NAME: &str = "cluster-api-machinehealthcheck";
+
+/// Why the last request of each check could not be made. Losing it costs one try.
+#[derive(Debug, Default)]
+pub struct Memory {
+    failures: Mutex<BTreeMap<ObjectKey, String>>,
+}
+
+impl Memory {
+    pub fn failure(&self, key: &ObjectKey) -> Option<String> {
+        self.lock().get(key).cloned()
+    }
+
+    fn remember(&self, key: &ObjectKey, failure: Option<String>) {
+        let mut failures = self.lock();
+        match failure {
+            Some(failure) => failures.insert(key.clone(), failure),
+            None => failures.remove(key),
+        };
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, String>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
+    let base = &context.base;
+    let Some(check) = context.stores.health_checks.get(&key) else {
+        memory.remember(&key, None);
+        base.note_waiting(NAME, &key, &[]);
+        return Outcome::Settled;
+    };
+    if let Some(outcome) = base.held(NAME, &key) {
+        return outcome;
+    }
+    let observation = observe::observe(context, memory, &check).await;
+    let now = base.env.now();
+    let decision = decide(&observation.observed(), now);
+
+    base.note_waiting(NAME, &key, &decision.waiting);
+    base.announce(&EventTarget::of(&*check), "Check", &decision.announcements);
+    let executed = execute::execute(context, &check, &decision.actions).await;
+    memory.remember(&key, executed.request_failure);
+    // The check as our own write of this pass left it.
+    let check = context.stores.health_checks.get(&key).unwrap_or(check);
+    let published = publish(context, &check, &decision.status).await;
+    if let Some(error) = executed.failure {
+        return superseded_or_failed(error);
+    }
+    if let Err(error) = published {
+        return superseded_or_failed(error.into());
+    }
+    match decision.recheck {
+        Some(at) => Outcome::RecheckAfter(until(now, at)),
+        None => Outcome::Settled,
+    }
+}
+
+async fn publish(
+    context: &Context,
+    check: &MachineHealthCheck,
+    status: &MachineHealthCheckStatus,
+) -> Result<(), WriteError> {
+    let namespace = check.metadata.namespace.as_deref().unwrap_or_default();
+    let api = Api::<MachineHealthCheck>::namespaced(context.base.client.clone(), namespace);
+    let stored = check.status.as_ref();
+    let written = write::status(&api, check, stored, status, Precondition::Observed).await?;
+    if let Some(written) = written {
+        context.stores.health_checks.apply_written(written);
+    }
+    Ok(())
+}

@@ -1,0 +1,391 @@
+//! Makes, deletes, adopts and amends Machines. One that fails never keeps the others from it.
+
+use anyhow::Context as _;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Preconditions},
+};
+use machinist_api::cluster_api::{
+    Machine, MachineSet,
+    names::{event, label},
+};
+use machinist_core::{
+    cluster_api::{
+        Identity,
+        aggregate::listed,
+        identity::is_controlled_by,
+        machineset::{
+            Action,
+            making::{NewMachine, NewPart},
+        },
+    },
+    decision::Announcement,
+};
+
+use super::{
+    memory::Memory,
+    observe::{Observation, in_all},
+};
+use crate::{
+    cluster_api::{context::Context, templates},
+    engine::{
+        batches::{self, Failure},
+        events::EventTarget,
+        store::ObjectKey,
+    },
+    write::{self, Precondition, WriteError},
+};
+
+/// Whether an action is a write of the set itself.
+pub fn changes_the_set(action: &Action) -> bool {
+    matches!(action, Action::Amend(_) | Action::RemoveFinalizer(_))
+}
+
+pub async fn execute(
+    context: &Context,
+    memory: &Memory,
+    observation: &Observation,
+    actions: &[Action],
+) -> anyhow::Result<()> {
+    let set = &*observation.set;
+    let is_creation = |action: &&Action| matches!(action, Action::Create(_));
+    let is_deletion = |action: &&Action| matches!(action, Action::Delete(_));
+    let (creations, others): (Vec<_>, Vec<_>) = actions.iter().partition(is_creation);
+    let (deletions, first): (Vec<_>, Vec<_>) = others.into_iter().partition(is_deletion);
+    if !creations.is_empty() {
+        confirm_wanted(context, set).await?;
+        reveal_unseen(context, set).await?;
+    }
+    let permit = |wanted| {
+        let permits = memory.creations.take(&context.base.env, in_all(context), wanted);
+        (permits.count, permits)
+    };
+    let perform = |action| perform(context, memory, observation, action);
+    // A mark is on its Machine before that goes.
+    let mut failures = batches::all_tried(&first, perform).await;
+    let unmarked = marked(&failures);
+    let deletions: Vec<_> = deletions
+        .into_iter()
+        .filter(|action| !matches!(action, Action::Delete(one) if unmarked.contains(&one.uid)))
+        .collect();
+    let ((made, is_postponed), deleted) = futures::join!(
+        batches::slowly_started(&creations, permit, perform),
+        batches::all_tried(&deletions, perform),
+    );
+    announce(context, set, &creations, &made);
+    failures.extend(made);
+    failures.extend(deleted);
+    // Somebody else's write came first: there is nothing to tell, only to look again.
+    let (superseded, failures): (Vec<_>, Vec<_>) =
+        failures.into_iter().partition(|(_, error)| batches::is_superseded(error));
+    report(context, memory, set, failures.first());
+    match failures.into_iter().chain(superseded).next() {
+        Some((_, error)) => Err(error),
+        // Other sets took what this one had seen: it looks again.
+        None if is_postponed => {
+            let what = format!("the machines that set {} may make", ObjectKey::of(set));
+            Err(WriteError::Conflict { what }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The uids of Machines that could not be marked.
+fn marked(failures: &[Failure<'_, Action>]) -> Vec<String> {
+    let failed = failures.iter().filter_map(|(action, _)| match action {
+        Action::Mark { machine, .. } => Some(machine.uid.clone()),
+        _ => None,
+    });
+    failed.collect()
+}
+
+/// One event for all Machines that a pass has made.
+fn announce(
+    context: &Context,
+    set: &MachineSet,
+    creations: &[&Action],
+    failures: &[Failure<'_, Action>],
+) {
+    let is_failed =
+        |action: &Action| failures.iter().any(|(failed, _)| std::ptr::eq(*failed, action));
+    let names: Vec<&str> = creations
+        .iter()
+        .filter(|action| !is_failed(action))
+        .filter_map(|action| match action {
+            Action::Create(new) => new.machine.metadata.name.as_deref(),
+            _ => None,
+        })
+        .filter(|name| {
+            let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+            context.stores.machines.get(&ObjectKey::new(namespace, *name)).is_some()
+        })
+        .collect();
+    if !names.is_empty() {
+        let words = format!("Created {} machines: {}", names.len(), listed(&names));
+        let announcement = Announcement::normal(event::SUCCESSFUL_CREATE, words);
+        context.base.announce(&EventTarget::of(set), "Reconcile", &[announcement]);
+    }
+}
+
+/// Remembers the failure for the status, or that there is none any more.
+fn report(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    failure: Option<&Failure<'_, Action>>,
+) {
+    let key = ObjectKey::of(set);
+    let words = failure.map(|(_, error)| format!("{error:#}"));
+    if let (Some((action, _)), Some(words)) = (failure, &words)
+        && memory.of(&key).last_failure.as_ref() != Some(words)
+    {
+        let reason = match action {
+            Action::Delete(_) => event::FAILED_DELETE,
+            Action::Adopt { .. } => event::FAILED_ADOPT,
+            _ => event::FAILED_CREATE,
+        };
+        let announcement = Announcement::warning(reason, words);
+        context.base.announce(&EventTarget::of(set), "Reconcile", &[announcement]);
+    }
+    memory.change(&key, |memory| {
+        // Something may have been made that no Machine will refer to.
+        memory.is_tidy &= words.is_none();
+        memory.last_failure = words;
+    });
+}
+
+/// Asks the API server for the set itself before any Machine is made: a view that is late shows a set as wanted, or as large,
+/// that is neither any more. What is news is taken in, and the pass is decided again.
+async fn confirm_wanted(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
+    let key = ObjectKey::of(set);
+    let api = Api::<MachineSet>::namespaced(context.base.client.clone(), &key.namespace);
+    let stored =
+        api.get_opt(&key.name).await.with_context(|| format!("failed to look at set {key}"))?;
+    let is_as_seen = stored.as_ref().is_some_and(|stored| {
+        stored.metadata.uid == set.metadata.uid
+            && stored.metadata.generation == set.metadata.generation
+            && stored.metadata.deletion_timestamp == set.metadata.deletion_timestamp
+    });
+    if is_as_seen {
+        return Ok(());
+    }
+    tracing::warn!(set = %key, "the watch does not show how the set is now");
+    match stored {
+        Some(stored) => context.stores.machine_sets.apply_written(stored),
+        None => {
+            let uid = set.metadata.uid.as_deref().unwrap_or_default();
+            context.stores.machine_sets.forget_written(&key, uid);
+        }
+    }
+    Err(WriteError::Conflict { what: format!("set {key}") }.into())
+}
+
+/// Asks the API server for the set's Machines before any is made, and before the set goes. A watch that lost an event shows
+/// fewer than there are. What was unseen is taken in, and the pass is decided again.
+async fn reveal_unseen(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
+    let key = ObjectKey::of(set);
+    let api = Api::<Machine>::namespaced(context.base.client.clone(), &key.namespace);
+    let selector = format!("{}={}", label::CLUSTER_NAME, set.spec.cluster_name);
+    let listed = api
+        .list_metadata(&ListParams::default().labels(&selector))
+        .await
+        .with_context(|| format!("failed to count the machines of set {key}"))?;
+    let unreadable = context.stores.machines.invalid();
+    let mut is_news = false;
+    for machine in listed.items {
+        let machine_key = ObjectKey::of(&machine);
+        let is_known = context.stores.machines.get(&machine_key).is_some()
+            || unreadable.iter().any(|known| known.metadata.uid == machine.metadata.uid);
+        if is_controlled_by(&machine.metadata, set.metadata.uid.as_deref()) && !is_known {
+            tracing::warn!(set = %key, machine = %machine_key, "the watch does not show a machine");
+            context.stores.machines.apply_written(api.get(&machine_key.name).await?);
+            is_news = true;
+        }
+    }
+    if is_news {
+        let what = format!("the machines of set {key}");
+        return Err(WriteError::Conflict { what }.into());
+    }
+    Ok(())
+}
+
+async fn perform(
+    context: &Context,
+    memory: &Memory,
+    observation: &Observation,
+    action: &Action,
+) -> anyhow::Result<()> {
+    let set = &*observation.set;
+    let key = ObjectKey::of(set);
+    let client = &context.base.client;
+    let machines = Api::<Machine>::namespaced(client.clone(), &key.namespace);
+    match action {
+        Action::Amend(patch) => {
+            let api = Api::<MachineSet>::namespaced(client.clone(), &key.namespace);
+            let written = write::object(&api, set, patch.clone(), Precondition::Observed).await?;
+            context.stores.machine_sets.apply_written(written);
+        }
+        Action::RemoveFinalizer(patch) => {
+            reveal_unseen(context, set).await?;
+            let api = Api::<MachineSet>::namespaced(client.clone(), &key.namespace);
+            let written = write::object(&api, set, patch.clone(), Precondition::Observed).await?;
+            tracing::info!(set = %key, "the set has no machines any more and goes");
+            let uid = set.metadata.uid.as_deref().unwrap_or_default();
+            let remaining = written.metadata.finalizers.iter().flatten().next().is_some();
+            context.stores.machine_sets.apply_deleted(&key, uid, remaining.then_some(written));
+        }
+        Action::AmendTemplate { part, patch } => {
+            let sight = observation.templates.iter().find(|sight| sight.part == *part);
+            if let Some(sight) = sight {
+                templates::amend(context, sight, patch.clone()).await?;
+            }
+        }
+        Action::Adopt { machine, patch } | Action::AmendMachine { machine, patch } => {
+            let Some(known) = known(context, &key, machine) else { return Ok(()) };
+            let written =
+                write::object(&machines, &*known, patch.clone(), Precondition::Observed).await?;
+            context.stores.machines.apply_written(written);
+        }
+        Action::Mark { machine, status } => {
+            let Some(known) = known(context, &key, machine) else { return Ok(()) };
+            let stored = known.status.as_ref();
+            let written =
+                write::status(&machines, &*known, stored, &**status, Precondition::Observed)
+                    .await?;
+            if let Some(written) = written {
+                context.stores.machines.apply_written(written);
+            }
+        }
+        Action::AmendProvided { kind, object, patch } => {
+            let watched = context.externals.watched();
+            let Some(provided) = watched.iter().find(|known| known.kind == *kind) else {
+                return Ok(());
+            };
+            let known = provided.store.get(&ObjectKey::new(&key.namespace, &object.name));
+            if let Some(known) =
+                known.filter(|known| known.metadata.uid.as_ref() == Some(&object.uid))
+            {
+                context.externals.patch(provided, &known, patch.clone()).await?;
+            }
+        }
+        Action::DeleteLeftover { kind, object } => {
+            let provided = context.externals.provided(kind).await?;
+            let known = provided.store.get(&ObjectKey::new(&key.namespace, &object.name));
+            if let Some(known) =
+                known.filter(|known| known.metadata.uid.as_ref() == Some(&object.uid))
+            {
+                tracing::info!(set = %key, kind = %kind, name = object.name, "deleted an object that no machine refers to");
+                context.externals.delete(&provided, &known).await?;
+            }
+        }
+        Action::Create(new) => create(context, memory, set, &machines, new).await?,
+        Action::Delete(machine) => delete(context, &key, &machines, machine).await?,
+    }
+    Ok(())
+}
+
+/// The Machine of this uid, as the store has it now.
+fn known(
+    context: &Context,
+    set: &ObjectKey,
+    machine: &Identity,
+) -> Option<std::sync::Arc<Machine>> {
+    let key = ObjectKey::new(&set.namespace, &machine.name);
+    let known = context.stores.machines.get(&key)?;
+    (known.metadata.uid.as_ref() == Some(&machine.uid)).then_some(known)
+}
+
+async fn delete(
+    context: &Context,
+    set: &ObjectKey,
+    api: &Api<Machine>,
+    machine: &Identity,
+) -> anyhow::Result<()> {
+    context.base.require_leave()?;
+    let key = ObjectKey::new(&set.namespace, &machine.name);
+    // Our own mark of this pass made a newer version.
+    let version = known(context, set, machine)
+        .and_then(|known| known.metadata.resource_version.clone())
+        .unwrap_or_else(|| machine.resource_version.clone());
+    let preconditions =
+        Preconditions { uid: Some(machine.uid.clone()), resource_version: Some(version) };
+    let parameters = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
+    match api.delete(&machine.name, &parameters).await {
+        Ok(answer) => {
+            tracing::info!(set = %set, machine = machine.name, "deleted a machine");
+            context.stores.machines.apply_deleted(&key, &machine.uid, answer.left());
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            context.stores.machines.forget_written(&key, &machine.uid);
+            Ok(())
+        }
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            Err(WriteError::Conflict { what: format!("Machine {key}") }.into())
+        }
+        Err(error) => {
+            Err(anyhow::Error::new(error).context(format!("failed to delete machine {key}")))
+        }
+    }
+}
+
+async fn create(
+    context: &Context,
+    memory: &Memory,
+    set: &MachineSet,
+    api: &Api<Machine>,
+    new: &NewMachine,
+) -> anyhow::Result<()> {
+    let key = ObjectKey::of(set);
+    let name = new.machine.metadata.name.clone().unwrap_or_default();
+    // Until there is an answer the name is the only thing that keeps a second Machine away.
+    memory.change(&key, |memory| {
+        if !memory.unresolved.contains(&name) {
+            memory.unresolved.push(name.clone());
+        }
+    });
+    let parts = new.parts.iter().map(|part| create_part(context, set, part, &name));
+    futures::future::try_join_all(parts).await?;
+    let answer = match api.create(&write::creation(), &new.machine).await {
+        // The answer to an earlier try was lost.
+        Err(kube::Error::Api(status)) if status.code == 409 => api.get(&name).await,
+        answer => answer,
+    };
+    let is_resolved = match &answer {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) => status.code < 500 && status.code != 429,
+        Err(_) => false,
+    };
+    if is_resolved {
+        memory.change(&key, |memory| memory.unresolved.retain(|known| *known != name));
+    }
+    let created = answer.with_context(|| format!("failed to make machine {name}"))?;
+    tracing::info!(set = %key, machine = name, "made a machine");
+    context.stores.machines.apply_written(created);
+    Ok(())
+}
+
+/// Makes an object of a provider. One of that name that this set made before is that object; anybody else's is not touched.
+async fn create_part(
+    context: &Context,
+    set: &MachineSet,
+    part: &NewPart,
+    name: &str,
+) -> anyhow::Result<()> {
+    let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+    let what = || format!("failed to make {} {name}", part.kind.kind);
+    match context.externals.create(&part.kind, namespace, &part.object).await {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.downcast_ref(), Some(WriteError::Conflict { .. })) => {
+            let found =
+                context.externals.find(&part.kind, namespace, name).await.with_context(what)?;
+            let is_own = found.object.is_some_and(|object| {
+                let mut owners = object.metadata.owner_references.iter().flatten();
+                owners.any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+            });
+            anyhow::ensure!(is_own, "{}: one that is not ours is there already", what());
+            Ok(())
+        }
+        Err(error) => Err(error.context(what())),
+    }
+}
