@@ -3,11 +3,16 @@
 //! The types say what is allowed; this module removes what schemars says beyond that, so that the
 //! API server treats our objects exactly as it treats the originals.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
+    CustomResourceValidation, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    ServiceReference, WebhookClientConfig, WebhookConversion,
 };
 use kube::CustomResourceExt;
 
+use crate::cluster_api::{self, names::label};
 use crate::{Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy};
 
 /// Every CRD that Machinist installs.
@@ -19,6 +24,76 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         tidy(MachineSet::crd()),
         tidy(MaintenancePolicy::crd()),
     ]
+}
+
+/// The CRDs of Cluster API, for a cluster that has none of Cluster API's own.
+pub fn cluster_api() -> Vec<CustomResourceDefinition> {
+    vec![
+        of_cluster_api(cluster_api::Cluster::crd()),
+        of_cluster_api(cluster_api::Machine::crd()),
+        of_cluster_api(cluster_api::MachineDeployment::crd()),
+        of_cluster_api(cluster_api::MachineDrainRule::crd()),
+        of_cluster_api(cluster_api::MachineHealthCheck::crd()),
+        of_cluster_api(cluster_api::MachineSet::crd()),
+    ]
+}
+
+/// Adds what Cluster API's other parts look for: the contract labels, and the version before, which is
+/// served and converted. Its fields are checked after the conversion, by the schema of the newer one.
+fn of_cluster_api(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut crd = tidy(crd);
+    crd.metadata.labels = Some(BTreeMap::from([
+        (label::CONTRACT_V1BETA1.to_owned(), "v1beta1".to_owned()),
+        (label::CONTRACT_V1BETA2.to_owned(), "v1beta2".to_owned()),
+        (label::PROVIDER.to_owned(), "cluster-api".to_owned()),
+    ]));
+    let Some(newest) = crd.spec.versions.first() else { return crd };
+    let before = CustomResourceDefinitionVersion {
+        additional_printer_columns: None,
+        deprecated: Some(true),
+        name: "v1beta1".to_owned(),
+        schema: Some(CustomResourceValidation { open_api_v3_schema: Some(untouched_schema()) }),
+        served: true,
+        storage: false,
+        subresources: newest.subresources.clone(),
+        ..CustomResourceDefinitionVersion::default()
+    };
+    crd.spec.versions.insert(0, before);
+    crd.spec.conversion = Some(CustomResourceConversion {
+        strategy: "Webhook".to_owned(),
+        webhook: Some(WebhookConversion {
+            client_config: Some(WebhookClientConfig {
+                service: Some(ServiceReference {
+                    name: "machine-api-operator-webhook".to_owned(),
+                    namespace: crate::names::DEFAULT_NAMESPACE.to_owned(),
+                    path: Some("/convert".to_owned()),
+                    port: Some(443),
+                }),
+                ..WebhookClientConfig::default()
+            }),
+            conversion_review_versions: vec!["v1".to_owned()],
+        }),
+    });
+    crd
+}
+
+/// A schema that keeps whatever is written.
+fn untouched_schema() -> JSONSchemaProps {
+    let anything = |description: &str| JSONSchemaProps {
+        description: Some(description.to_owned()),
+        type_: Some("object".to_owned()),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    };
+    JSONSchemaProps {
+        description: Some("As Cluster API's v1beta1 has it; converted to v1beta2.".to_owned()),
+        type_: Some("object".to_owned()),
+        properties: Some(BTreeMap::from([
+            ("spec".to_owned(), anything("What is wanted.")),
+            ("status".to_owned(), anything("What was last seen.")),
+        ])),
+        ..JSONSchemaProps::default()
+    }
 }
 
 fn tidy(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

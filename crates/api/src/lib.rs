@@ -4,6 +4,7 @@
 //! Nothing here decides or talks to a cluster. The CRDs in `deploy/crds` are generated from these
 //! types (`crd`), and a golden test holds them.
 
+pub mod cluster_api;
 pub mod condition;
 pub mod crd;
 pub mod managed_upgrade;

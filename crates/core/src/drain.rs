@@ -5,5 +5,5 @@ pub mod observed;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Action, DrainDecision, Evictions, decide, evictions};
+pub use decide::{Action, DrainDecision, Evictions, PodState, decide, evictions};
 pub use observed::{Attempts, Observed};

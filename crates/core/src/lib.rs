@@ -11,6 +11,7 @@ pub mod admission;
 pub mod approval;
 pub mod calendar;
 pub mod cloud;
+pub mod cluster_api;
 pub mod decision;
 pub mod disruption;
 pub mod drain;

@@ -185,6 +185,9 @@ pub struct Args {
     #[command(flatten)]
     pub upkeep: UpkeepArgs,
 
+    #[command(flatten)]
+    pub cluster_api: crate::cluster_api::start::ClusterApiArgs,
+
     /// Name of this process in the leases; the host's name and the process id by default.
     #[arg(long, value_name = "NAME")]
     pub identity: Option<String>,
@@ -204,7 +207,7 @@ pub struct Args {
 }
 
 /// `30s`, `2m`, `500ms`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: jiff::SignedDuration =
         text.parse().map_err(|error| format!("{error}; write it as 30s, 2m or 500ms"))?;
     Duration::try_from(parsed).map_err(|_| "a duration must not be negative".to_owned())

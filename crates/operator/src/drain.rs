@@ -8,6 +8,7 @@ mod publish;
 
 use machinist_core::drain::{decide, decide::concerns};
 
+use self::execute::Place;
 pub use self::memory::Memory;
 use crate::{
     context::Context,
@@ -40,10 +41,10 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     let decision = decide(&observation.observed(), now);
 
     context.note_waiting(NAME, &key, &decision.waiting);
-    let cordoned = execute::cordon(context, &key, &decision.actions).await;
+    let cordoned = execute::cordon(Place::here(context), &key, &decision.actions).await;
     drop(turn);
     let executed = match cordoned {
-        Ok(()) => execute::evict(context, memory, &key, &decision.actions).await,
+        Ok(()) => execute::evict(Place::here(context), memory, &key, &decision.actions).await,
         Err(error) => Err(error),
     };
     let published = publish::publish(context, &machine, &decision).await;

@@ -11,6 +11,7 @@ pub mod args;
 pub mod audit;
 pub mod client;
 pub mod cloud;
+pub mod cluster_api;
 pub mod context;
 pub mod drain;
 pub mod engine;

@@ -19,6 +19,10 @@ use crate::{
     approval::{self, Approver, kubelets::Kubelets},
     args::Args,
     cloud::{CloudParts, CloudSettings, Clouds, connect::Connect, view::ViewTimings},
+    cluster_api::{
+        self,
+        workloads::{ConnectWorkload, OverTls},
+    },
     context::{Context, Stores},
     drain,
     engine::{
@@ -60,6 +64,8 @@ pub struct Outside {
     pub kubelets: Arc<dyn Kubelets>,
     /// Whom the API server must trust to ask us.
     pub ca_bundle: CaBundle,
+    /// The workload clusters of Cluster API.
+    pub workloads: Arc<dyn ConnectWorkload>,
 }
 
 /// Runs the operator until it is told to stop, or a part of it fails.
@@ -94,7 +100,9 @@ pub async fn serve(
     let parts = Parts { client, namespace: &args.namespace, env, metrics, spawner };
     let servers = TlsServers::bind(&args.serving, parts).await?;
     let kubelets = Arc::new(approval::kubelets::OverTls::default());
-    let outside = Outside { clouds, kubelets, ca_bundle: servers.ca_bundle.clone() };
+    let workloads = Arc::new(OverTls { metrics: metrics.clone() });
+    let ca_bundle = servers.ca_bundle.clone();
+    let outside = Outside { clouds, kubelets, ca_bundle, workloads };
     let context = start(args, client, env, metrics, spawner, &readiness, outside)?;
     follow_tls_profile(&context.stores.openshift, &servers.settings);
     let (api_servers, infrastructures) =
@@ -204,6 +212,16 @@ pub fn start(
     let upkeep = Arc::new(upkeep::Facts::default());
     upkeep::start(args, client, spawner, &context, &upkeep, outside.ca_bundle);
     start_sweep(args, spawner, &context, upkeep)?;
+    if args.cluster_api.cluster_api {
+        cluster_api::start::start(&cluster_api::start::Starting {
+            args: &args.cluster_api,
+            identity: args.identity.clone().unwrap_or_else(|| default_identity(env)),
+            lease_duration: args.leader_elect_lease_duration,
+            base: &context,
+            spawner,
+            connect: outside.workloads,
+        })?;
+    }
     Ok(context)
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use kube::{
     Api, Resource,
-    api::{Patch, PatchParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams},
 };
 use machinist_core::merge_patch;
 use serde::{Serialize, de::DeserializeOwned};
@@ -140,6 +140,23 @@ where
         .map_err(|error| WriteError::of(name_of(object), error))
 }
 
+/// Patches an object of a kind that is known only at run time with a merge patch.
+pub async fn external(
+    api: &Api<DynamicObject>,
+    object: &DynamicObject,
+    patch: Value,
+    precondition: Precondition,
+) -> Result<DynamicObject, WriteError> {
+    let patch = with_precondition(object, patch, precondition);
+    let metadata = &object.metadata;
+    let name = metadata.name.clone().unwrap_or_default();
+    api.patch(&name, &parameters(), &Patch::Merge(&patch)).await.map_err(|error| {
+        let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        WriteError::of(format!("{kind} {namespace}/{name}"), error)
+    })
+}
+
 /// Sets one annotation of the object of this uid, at this version where one is given.
 pub async fn annotation<K>(
     api: &Api<K>,
@@ -164,6 +181,11 @@ where
 /// What every patch of ours is sent with.
 pub fn parameters() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER)
+}
+
+/// What every creation of ours is sent with.
+pub fn creation() -> PostParams {
+    PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..Default::default() }
 }
 
 /// What the patches are sent with that belong to the approval of a certificate. Elsewhere that is the work

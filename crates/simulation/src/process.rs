@@ -18,6 +18,7 @@ use machinist_operator::{
     approval::kubelets::Kubelets,
     args::Args,
     client,
+    cluster_api::workloads::NoWorkloads,
     engine::{env::Env, supervisor::Supervisor},
     http::Readiness,
     metrics::Metrics,
@@ -214,6 +215,7 @@ async fn live(
         kubelets: Arc::new(ServingKubelets { hub: Arc::clone(&parts.hub) }),
         // Nothing is served here.
         ca_bundle: CaBundle::fixed(Authorities::ToldByOthers),
+        workloads: Arc::new(NoWorkloads),
     };
     let supervisor = Supervisor::new();
     let spawner = supervisor.spawner();

@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -16,9 +16,14 @@ const HEADER: &str = "# Generated from crates/api by `make crds`; do not edit.\n
 
 #[test]
 fn files_are_generated_from_the_types() {
-    let folder = folder();
+    compare("deploy/crds", &machinist_api::crd::all());
+    compare("deploy/crds/cluster-api", &machinist_api::crd::cluster_api());
+}
+
+fn compare(place: &str, crds: &[CustomResourceDefinition]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(place);
     let mut generated: BTreeMap<String, String> =
-        machinist_api::crd::all().iter().map(|crd| (file_name(crd), to_yaml(crd))).collect();
+        crds.iter().map(|crd| (file_name(crd), to_yaml(crd))).collect();
     generated.insert("kustomization.yaml".to_owned(), kustomization(generated.keys()));
 
     if std::env::var_os("UPDATE").is_some() {
@@ -33,12 +38,12 @@ fn files_are_generated_from_the_types() {
 
     let present = files_in(&folder);
     let wanted: BTreeSet<_> = generated.keys().cloned().collect();
-    assert_eq!(present, wanted, "deploy/crds has other files than the types give: run `make crds`");
+    assert_eq!(present, wanted, "{place} has other files than the types give: run `make crds`");
     for (name, yaml) in &generated {
         let stored = fs::read_to_string(folder.join(name)).unwrap();
         if let Some(difference) = first_difference(&stored, yaml) {
             panic!(
-                "deploy/crds/{name} is not what the types give. {difference}\nRun `make crds` and \
+                "{place}/{name} is not what the types give. {difference}\nRun `make crds` and \
                  read the difference with `git diff deploy/crds`."
             );
         }
@@ -65,7 +70,7 @@ fn schemas_are_structural_and_say_nothing_that_the_originals_do_not() {
         assert!(schema.any_of.is_none() && schema.one_of.is_none(), "{path}: alternatives");
         assert!(!path.to_lowercase().contains("authoritativeapi"), "{path}: migration field");
         // A list without a type is replaced whole by server-side apply, whoever owns its items.
-        if schema.type_.as_deref() == Some("array") && !path.contains(".selector.") {
+        if schema.type_.as_deref() == Some("array") && !path.to_lowercase().contains("selector.") {
             assert!(schema.x_kubernetes_list_type.is_some(), "{path}: list without a type");
         }
         // The API server refuses a list-map whose keys may be absent.
@@ -77,10 +82,6 @@ fn schemas_are_structural_and_say_nothing_that_the_originals_do_not() {
             assert!(item.required.iter().flatten().any(|name| name == key), "{path}: key {key}");
         }
     });
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds")
 }
 
 /// The name that controller-gen gives, which users of the originals look for.
@@ -105,7 +106,11 @@ fn kustomization<'a>(files: impl Iterator<Item = &'a String>) -> String {
 
 fn files_in(folder: &Path) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(folder) else { return BTreeSet::new() };
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    entries
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_type().unwrap().is_file())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect()
 }
 
 fn first_difference(stored: &str, generated: &str) -> Option<String> {
@@ -130,7 +135,7 @@ fn first_difference(stored: &str, generated: &str) -> Option<String> {
 }
 
 fn for_each_schema(mut visit: impl FnMut(&str, &JSONSchemaProps)) {
-    for crd in machinist_api::crd::all() {
+    for crd in machinist_api::crd::all().into_iter().chain(machinist_api::crd::cluster_api()) {
         for version in &crd.spec.versions {
             let schema = version.schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
             walk(&crd.spec.names.kind, schema, &mut visit);

@@ -206,7 +206,24 @@ pub struct Evictions {
     pub leaving: usize,
     /// What keeps them, in words.
     pub blockers: Vec<String>,
+    /// How it stands with each pod, in the order in which they were given.
+    pub states: Vec<PodState>,
     pub recheck: Option<Timestamp>,
+}
+
+/// How it stands with a pod that must go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodState {
+    /// Nobody waits for it any more.
+    Gone,
+    /// It is ending.
+    Leaving,
+    /// It is asked to go now.
+    Evicted,
+    /// Its budget lets others go first.
+    Held,
+    /// It was refused, with these words.
+    Refused(String),
 }
 
 /// Which of the pods that must go are evicted now, and who blocks. A Node `is_unreachable` when its kubelet does
@@ -221,7 +238,9 @@ pub fn evictions(
     let mut evictions = Evictions::default();
     let mut allowance = Allowance::of(budgets);
     for pod in pods {
-        let until = match progress(pod, budgets, attempts, &mut allowance, is_unreachable, now) {
+        let progress = progress(pod, budgets, attempts, &mut allowance, is_unreachable, now);
+        evictions.states.push(state_of(pod, &progress, attempts));
+        let until = match progress {
             Progress::Gone => continue,
             Progress::Evict { action, refused } => {
                 evictions.actions.push(action);
@@ -240,6 +259,17 @@ pub fn evictions(
         evictions.recheck = earliest(evictions.recheck, until);
     }
     evictions
+}
+
+fn state_of(pod: &Pod, progress: &Progress, attempts: &Attempts) -> PodState {
+    let refused = attempts.said(pod.metadata.uid.as_deref().unwrap_or_default());
+    match (progress, refused) {
+        (Progress::Gone, _) => PodState::Gone,
+        _ if pod.metadata.deletion_timestamp.is_some() => PodState::Leaving,
+        (_, Some(said)) => PodState::Refused(said.to_owned()),
+        (Progress::Evict { .. }, None) => PodState::Evicted,
+        (_, None) => PodState::Held,
+    }
 }
 
 /// The condition and the wait say the same sentence.

@@ -63,6 +63,11 @@ impl Attempts {
         self.refused.retain(|uid, _| is_there(uid));
     }
 
+    /// What was said when a pod was last refused; `None` when it was not.
+    pub fn said(&self, pod_uid: &str) -> Option<&str> {
+        self.refused.get(pod_uid).map(|refusal| refusal.message.as_str())
+    }
+
     /// When a refused pod may be tried again, and what was said; `None` when it may be tried now.
     pub(super) fn hold(&self, pod_uid: &str, budgets_seen: &str) -> Option<(Timestamp, &str)> {
         let refusal = self.refused.get(pod_uid)?;

@@ -4,7 +4,7 @@
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, EvictParams, PostParams, Preconditions},
 };
 use machinist_core::drain::Action;
@@ -13,7 +13,10 @@ use serde_json::json;
 use super::memory::Memory;
 use crate::{
     context::Context,
-    engine::store::ObjectKey,
+    engine::{
+        env::Env,
+        store::{ObjectKey, Store},
+    },
     write::{self, Precondition},
 };
 
@@ -27,18 +30,32 @@ pub enum Progress {
 /// How many evictions of one machine are under way at once.
 const SIDE_BY_SIDE: usize = 20;
 
+/// The cluster whose Node is emptied: this one, or a workload cluster.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub client: &'a Client,
+    pub nodes: &'a Store<Node>,
+    pub env: &'a Env,
+}
+
+impl<'a> Place<'a> {
+    pub fn here(context: &'a Context) -> Self {
+        Self { client: &context.client, nodes: &context.stores.nodes, env: &context.env }
+    }
+}
+
 /// Carries out the cordons among the actions.
-pub async fn cordon(context: &Context, key: &ObjectKey, actions: &[Action]) -> anyhow::Result<()> {
+pub async fn cordon(place: Place<'_>, key: &ObjectKey, actions: &[Action]) -> anyhow::Result<()> {
     for action in actions {
         let Action::Cordon { node, uid } = action else { continue };
-        let nodes = &context.stores.nodes;
+        let nodes = place.nodes;
         let Some(known) = nodes
             .get(&ObjectKey::cluster_wide(node.as_str()))
             .filter(|known| known.metadata.uid.as_ref() == Some(uid))
         else {
             continue;
         };
-        let api = Api::<Node>::all(context.client.clone());
+        let api = Api::<Node>::all(place.client.clone());
         let patch = json!({ "spec": { "unschedulable": true } });
         let written = write::object(&api, &*known, patch, Precondition::Observed).await?;
         tracing::info!(machine = %key, node, "cordoned");
@@ -49,7 +66,7 @@ pub async fn cordon(context: &Context, key: &ObjectKey, actions: &[Action]) -> a
 
 /// Carries out the evictions among the actions, and fails only after all were tried.
 pub async fn evict(
-    context: &Context,
+    place: Place<'_>,
     memory: &Memory,
     key: &ObjectKey,
     actions: &[Action],
@@ -60,7 +77,7 @@ pub async fn evict(
     let mut failures: Vec<anyhow::Error> = Vec::new();
     for batch in evictions.chunks(SIDE_BY_SIDE) {
         let results =
-            join_all(batch.iter().map(|action| perform(context, memory, key, action))).await;
+            join_all(batch.iter().map(|action| perform(place, memory, key, action))).await;
         for result in results {
             match result {
                 Ok(Progress::Done) => {}
@@ -77,7 +94,7 @@ pub async fn evict(
 }
 
 async fn perform(
-    context: &Context,
+    place: Place<'_>,
     memory: &Memory,
     key: &ObjectKey,
     action: &Action,
@@ -85,7 +102,7 @@ async fn perform(
     let Action::Evict { namespace, pod, uid, grace_period_seconds, budgets_seen } = action else {
         return Ok(Progress::Done);
     };
-    let api = Api::<Pod>::namespaced(context.client.clone(), namespace);
+    let api = Api::<Pod>::namespaced(place.client.clone(), namespace);
     let grace = grace_period_seconds.and_then(|seconds| u32::try_from(seconds).ok());
     let parameters = EvictParams {
         delete_options: Some(DeleteParams {
@@ -105,9 +122,9 @@ async fn perform(
         // A budget refuses with 429, two budgets for one pod with 500, a webhook or a namespace that
         // goes away with 403. Whatever it is, its words are for the one who waits for the drain.
         Err(kube::Error::Api(status)) => {
-            let now = context.env.now();
+            let now = place.env.now();
             memory.change(key, |attempts| {
-                attempts.refuse(uid, &status.message, budgets_seen, now);
+                attempts.refuse(uid, &words_of(&status), budgets_seen, now);
             });
             Ok(Progress::Refused)
         }
@@ -115,4 +132,11 @@ async fn perform(
             Err(anyhow::Error::new(error).context(format!("failed to evict pod {namespace}/{pod}")))
         }
     }
+}
+
+/// What the API server said, with the causes that it named: a budget and its numbers.
+fn words_of(status: &kube::core::Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes = causes.map(|cause| cause.message.as_str()).filter(|words| !words.is_empty());
+    std::iter::once(status.message.as_str()).chain(causes).collect::<Vec<_>>().join(" ")
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
-use kube::{Api, api::ListParams};
+use kube::{Api, Client, api::ListParams};
 use machinist_api::Machine;
 use machinist_core::{
     drain::{
@@ -64,7 +64,7 @@ pub async fn observe(
     };
     let is_cordoned = node.as_ref().is_some_and(|node| node::is_unschedulable(node));
     let missing_daemon_sets = match is_cordoned && !pods.iter().any(|pod| must_go(pod)) {
-        true => missing_daemon_sets(context, &pods).await?,
+        true => missing_daemon_sets(&context.client, &pods).await?,
         false => Vec::new(),
     };
     memory.change(&key, |attempts| {
@@ -121,14 +121,14 @@ pub async fn pods_on(context: &Context, node: &Node) -> Result<Vec<Arc<Pod>>, ku
 
 /// The DaemonSets of these pods that do not exist. Only asked for when nothing else is left, so once for
 /// each at the end of a drain: nobody needs a watch of all DaemonSets for that.
-async fn missing_daemon_sets(
-    context: &Context,
+pub async fn missing_daemon_sets(
+    client: &Client,
     pods: &[Arc<Pod>],
 ) -> Result<Vec<(String, String)>, kube::Error> {
     let owners: BTreeSet<_> = pods.iter().filter_map(|pod| daemon_set_of(pod)).collect();
     let mut missing = Vec::new();
     for (namespace, name) in owners {
-        let api = Api::<DaemonSet>::namespaced(context.client.clone(), namespace);
+        let api = Api::<DaemonSet>::namespaced(client.clone(), namespace);
         match api.get(name).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if is_missing(&status, name) => {

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fmt::Debug, sync::Arc, time::Duration};
 use futures::StreamExt;
 use kube::{
     Api, Client, Resource,
-    core::{NamespaceResourceScope, Request},
+    core::{DynamicResourceScope, NamespaceResourceScope, Request},
     runtime::watcher::{self, watcher},
 };
 use serde::de::DeserializeOwned;
@@ -42,20 +42,34 @@ const RESUMED_AFTER: Duration = Duration::from_secs(15);
 /// The longest wait for the answer to a single read.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A kind that can be watched.
+/// A kind that can be watched. What is known of it only at run time (the kind of a provider's object) is its
+/// `DynamicType`.
 pub trait Watched:
-    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+    Resource<DynamicType: Clone + Send + Sync + 'static>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
 }
 
 impl<K> Watched for K where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+    K: Resource<DynamicType: Clone + Send + Sync + 'static>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
 {
 }
 
 /// A watch that keeps a store up to date.
-pub struct Watch<K> {
+pub struct Watch<K: Resource> {
     client: Client,
+    kind: K::DynamicType,
     api: Api<Guarded<K>>,
     config: watcher::Config,
     store: Store<K>,
@@ -78,11 +92,11 @@ struct Listing {
     newest: Option<u64>,
 }
 
-impl<K: Watched> Watch<K> {
+impl<K: Watched + Resource<DynamicType = ()>> Watch<K> {
     /// Watches all objects of the kind.
     #[must_use]
     pub fn cluster_wide(client: &Client, metrics: &Metrics, store: &Store<K>) -> Self {
-        Self::over(client, Api::all(client.clone()), metrics, store)
+        Self::over(client, (), Api::all(client.clone()), metrics, store)
     }
 
     /// Watches the objects of one namespace.
@@ -91,12 +105,56 @@ impl<K: Watched> Watch<K> {
     where
         K: Resource<Scope = NamespaceResourceScope>,
     {
-        Self::over(client, Api::namespaced(client.clone(), namespace), metrics, store)
+        Self::over(client, (), Api::namespaced(client.clone(), namespace), metrics, store)
     }
 
-    fn over(client: &Client, api: Api<Guarded<K>>, metrics: &Metrics, store: &Store<K>) -> Self {
+    /// Watches the objects of one namespace, or of all when none is named.
+    #[must_use]
+    pub fn within(
+        client: &Client,
+        metrics: &Metrics,
+        store: &Store<K>,
+        namespace: Option<&str>,
+    ) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        match namespace {
+            Some(namespace) => Self::namespaced(client, metrics, store, namespace),
+            None => Self::cluster_wide(client, metrics, store),
+        }
+    }
+}
+
+impl<K: Watched + Resource<Scope = DynamicResourceScope>> Watch<K> {
+    /// Watches the objects of a kind that is known only now, in one namespace or in all.
+    #[must_use]
+    pub fn of_kind(
+        client: &Client,
+        kind: &K::DynamicType,
+        metrics: &Metrics,
+        store: &Store<K>,
+        namespace: Option<&str>,
+    ) -> Self {
+        let api = match namespace {
+            Some(namespace) => Api::namespaced_with(client.clone(), namespace, kind),
+            None => Api::all_with(client.clone(), kind),
+        };
+        Self::over(client, kind.clone(), api, metrics, store)
+    }
+}
+
+impl<K: Watched> Watch<K> {
+    fn over(
+        client: &Client,
+        kind: K::DynamicType,
+        api: Api<Guarded<K>>,
+        metrics: &Metrics,
+        store: &Store<K>,
+    ) -> Self {
         Self {
             client: client.clone(),
+            kind,
             api,
             config: watcher::Config::default().page_size(PAGE_SIZE),
             store: store.clone(),
@@ -155,11 +213,11 @@ impl<K: Watched> Watch<K> {
                         self.store.note_interruption(Some(env.instant() + delay + RESUMED_AFTER));
                         env.sleep(delay).await;
                     }
-                    None => anyhow::bail!("the watch of {} ended", K::plural(&())),
+                    None => anyhow::bail!("the watch of {} ended", K::plural(&self.kind)),
                 },
                 doubt = self.next_doubt(ask_after) => {
                     if let Err(error) = self.check_existence(&doubt).await {
-                        tracing::debug!(kind = %K::kind(&()), key = %doubt.key, %error, "check failed");
+                        tracing::debug!(kind = %K::kind(&self.kind), key = %doubt.key, %error, "check failed");
                         // The stream is read meanwhile: an event may answer the question.
                         ask_after = env.instant() + failures.next_delay(&env);
                     }
@@ -199,7 +257,7 @@ impl<K: Watched> Watch<K> {
             Err(invalid) => {
                 if self.store.apply_invalid(invalid.metadata.clone(), invalid.error.clone()) {
                     tracing::warn!(
-                        kind = %K::kind(&()),
+                        kind = %K::kind(&self.kind),
                         key = %ObjectKey::of_metadata(&invalid.metadata),
                         error = invalid.error,
                         "object cannot be read and is left alone"
@@ -211,7 +269,7 @@ impl<K: Watched> Watch<K> {
     }
 
     fn note_failure(&self, error: &watcher::Error, failures: &mut Failures, env: &Env) -> Duration {
-        let kind = K::kind(&());
+        let kind = K::kind(&self.kind);
         match (status_code(error), self.presence) {
             (Some(404), Presence::Optional) => {
                 if !self.store.is_synced() {
@@ -231,7 +289,7 @@ impl<K: Watched> Watch<K> {
     /// Asks the API server whether an object exists.
     async fn check_existence(&self, doubt: &Doubt) -> anyhow::Result<()> {
         let namespace = Some(doubt.key.namespace.as_str()).filter(|name| !name.is_empty());
-        let request = Request::new(K::url_path(&(), namespace))
+        let request = Request::new(K::url_path(&self.kind, namespace))
             .get(&doubt.key.name, &kube::api::GetParams::default())?;
         match timeout(READ_TIMEOUT, self.client.request::<Guarded<K>>(request)).await? {
             Ok(object) => {

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    drain::execute::{Progress, evict},
+    drain::execute::{Place, Progress, evict},
     engine::store::ObjectKey,
     write::{self, Precondition, WriteError},
 };
@@ -117,7 +117,8 @@ async fn evict_all(
     executed: &mut Executed,
 ) -> anyhow::Result<Going> {
     context.require_leadership()?;
-    let progress = evict(context, &maintenance.memory.evictions, key, evictions).await?;
+    let place = Place::here(context);
+    let progress = evict(place, &maintenance.memory.evictions, key, evictions).await?;
     executed.was_refused |= progress == Progress::Refused;
     Ok(Going::On)
 }

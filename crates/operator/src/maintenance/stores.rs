@@ -242,7 +242,7 @@ struct Listener<'a> {
 }
 
 impl Listener<'_> {
-    fn to<K: Watched>(&self, plural: &str, store: &Store<K>) {
+    fn to<K: Watched + Resource<DynamicType = ()>>(&self, plural: &str, store: &Store<K>) {
         let watch = Watch::cluster_wide(self.client, self.metrics, store).optional();
         self.spawner.spawn(format!("watch of {plural}"), watch.run(self.env.clone()));
     }

@@ -1,0 +1,393 @@
+//! What is done for a Cluster in one pass, and what is said of it.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::DynamicObject;
+use machinist_api::cluster_api::{
+    API_VERSION, ClusterStatus, condition,
+    names::{annotation, cluster_phase, condition_type, finalizer, kind, reason},
+};
+use machinist_api::condition::to_seconds;
+use serde_json::{Map, Value, json};
+
+use super::observed::Observed;
+use crate::{
+    cluster_api::{
+        contract::{Contract, ownership, reading},
+        machine::Reference,
+    },
+    decision::{Decision, Wait},
+};
+
+pub type ClusterDecision = Decision<Action, ClusterStatus>;
+
+/// One of the two objects of a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Infrastructure,
+    ControlPlane,
+}
+
+/// One step, in the order in which they are done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    PatchCluster(Value),
+    PatchExternal {
+        part: Part,
+        patch: Value,
+    },
+    /// Makes the kubeconfig out of the cluster's authority, where there is none.
+    EnsureKubeconfig {
+        server: String,
+    },
+    DeleteDescendant {
+        kind: &'static str,
+        name: String,
+        uid: String,
+    },
+    DeleteExternal(Part),
+    RemoveFinalizer,
+}
+
+/// After so long without an answer the connection is said to be down.
+const PROBE_GRACE: SignedDuration = SignedDuration::from_secs(50);
+/// How soon an authority or a provider's object is looked for again.
+const RECHECK: SignedDuration = SignedDuration::from_secs(30);
+
+struct Pass<'a> {
+    observed: &'a Observed<'a>,
+    now: Timestamp,
+    status: ClusterStatus,
+    metadata: Map<String, Value>,
+    spec: Map<String, Value>,
+    after: Vec<Action>,
+    decision: ClusterDecision,
+    problems: Vec<String>,
+}
+
+pub fn decide(observed: &Observed<'_>, now: Timestamp) -> ClusterDecision {
+    let cluster = observed.cluster;
+    let mut pass = Pass {
+        observed,
+        now,
+        status: cluster.status.clone().unwrap_or_default(),
+        metadata: Map::new(),
+        spec: Map::new(),
+        after: Vec::new(),
+        decision: Decision::settled(ClusterStatus::default()),
+        problems: Vec::new(),
+    };
+    let annotations = cluster.metadata.annotations.as_ref();
+    let is_paused = cluster.spec.paused == Some(true)
+        || annotations.is_some_and(|all| all.contains_key(annotation::PAUSED));
+    if is_paused {
+        let why =
+            "Cluster spec.paused is set to true, or it has the annotation cluster.x-k8s.io/paused";
+        pass.set(condition_type::PAUSED, condition::TRUE, reason::PAUSED, why);
+        pass.decision.waiting.push(Wait::on(reason::PAUSED, why));
+        pass.decision.status = pass.status;
+        return pass.decision;
+    }
+    pass.set(condition_type::PAUSED, condition::FALSE, reason::NOT_PAUSED, "");
+    let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+    let finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
+    if !is_deleting && !finalizers.iter().any(|one| one == finalizer::CLUSTER) {
+        let mut all = finalizers;
+        all.push(finalizer::CLUSTER.to_owned());
+        pass.metadata.insert("finalizers".to_owned(), json!(all));
+    }
+    pass.infrastructure();
+    pass.control_plane();
+    if is_deleting {
+        pass.delete();
+    } else {
+        pass.set(condition_type::DELETING, condition::FALSE, reason::NOT_DELETING, "");
+        pass.kubeconfig();
+    }
+    pass.remote();
+    pass.finish(is_deleting)
+}
+
+impl<'a> Pass<'a> {
+    fn set(&mut self, type_: &str, status: &str, reason: &str, message: impl Into<String>) {
+        let new = condition::new(type_, status, reason, message, self.now);
+        let generation = self.observed.cluster.metadata.generation;
+        condition::set(&mut self.status.conditions, new, generation);
+    }
+
+    /// The object, handed over to the Cluster.
+    fn look(&mut self, part: Part) -> Option<(&'a DynamicObject, Contract)> {
+        let known = match part {
+            Part::Infrastructure => self.observed.infrastructure,
+            Part::ControlPlane => self.observed.control_plane,
+        };
+        match known {
+            Reference::NotDefined => None,
+            Reference::Missing => {
+                let at = self.now.checked_add(RECHECK).unwrap_or(self.now);
+                self.decision.recheck_by(at);
+                None
+            }
+            Reference::Unreadable(why) => {
+                self.problems.push(why.to_owned());
+                None
+            }
+            Reference::Found { object, contract } => {
+                let cluster = &self.observed.cluster.metadata;
+                let name = cluster.name.clone().unwrap_or_default();
+                let owner = OwnerReference {
+                    api_version: API_VERSION.to_owned(),
+                    kind: kind::CLUSTER.to_owned(),
+                    name: name.clone(),
+                    uid: cluster.uid.clone().unwrap_or_default(),
+                    controller: Some(true),
+                    block_owner_deletion: Some(true),
+                };
+                match ownership::hand_over(&object.metadata, &owner, &name, None) {
+                    Ok(None) => {}
+                    Ok(Some(patch)) => self.after.push(Action::PatchExternal { part, patch }),
+                    Err(error) => {
+                        self.problems.push(error.to_string());
+                        return None;
+                    }
+                }
+                Some((object, contract))
+            }
+        }
+    }
+
+    fn infrastructure(&mut self) {
+        const TYPE: &str = condition_type::INFRASTRUCTURE_READY;
+        let Some(reference) = &self.observed.cluster.spec.infrastructure_ref else {
+            self.status.initialization.infrastructure_provisioned = Some(true);
+            return self.set(TYPE, condition::TRUE, "NoInfrastructureReference", "");
+        };
+        let kind = reference.kind.clone();
+        let was_there = self.status.initialization.infrastructure_provisioned == Some(true);
+        let Some((object, contract)) = self.look(Part::Infrastructure) else {
+            return match (self.observed.infrastructure, was_there) {
+                (Reference::Missing, true) => {
+                    let message = format!("{kind} has been deleted");
+                    self.set(TYPE, condition::FALSE, reason::OBJECT_DELETED, message);
+                }
+                (Reference::Missing, false) => {
+                    let message = format!("{kind} does not exist");
+                    self.set(TYPE, condition::FALSE, reason::OBJECT_DOES_NOT_EXIST, message);
+                }
+                (Reference::Unreadable(why), _) => {
+                    self.set(TYPE, condition::UNKNOWN, reason::INTERNAL_ERROR, why);
+                }
+                _ => {}
+            };
+        };
+        if object.metadata.deletion_timestamp.is_none()
+            && reading::is_provisioned(&object.data, contract)
+        {
+            self.status.initialization.infrastructure_provisioned = Some(true);
+            self.endpoint(object);
+        }
+        let is_there = self.status.initialization.infrastructure_provisioned == Some(true);
+        match reading::ready_condition(&object.data) {
+            Err(why) => {
+                self.set(TYPE, condition::UNKNOWN, reason::INVALID_CONDITION_REPORTED, why);
+            }
+            Ok(Some(told)) => {
+                self.set(TYPE, &told.status.clone(), &told.reason.clone(), told.message)
+            }
+            Ok(None) if is_there => self.set(TYPE, condition::TRUE, reason::READY, ""),
+            Ok(None) => {
+                let field = reading::provisioned_field(contract);
+                let message = format!("{kind} {field} is false");
+                self.set(TYPE, condition::FALSE, reason::NOT_READY, message);
+            }
+        }
+    }
+
+    /// Where the API server is, as the infrastructure says it; never changed once it is known.
+    fn endpoint(&mut self, object: &DynamicObject) {
+        let known = &self.observed.cluster.spec.control_plane_endpoint;
+        let told = object.data.pointer("/spec/controlPlaneEndpoint");
+        let host = told.and_then(|one| one["host"].as_str()).filter(|host| !host.is_empty());
+        let port = told.and_then(|one| one["port"].as_i64()).filter(|port| *port > 0);
+        if known.host.is_none()
+            && let (Some(host), Some(port)) = (host, port)
+        {
+            let endpoint = json!({ "host": host, "port": port });
+            self.spec.insert("controlPlaneEndpoint".to_owned(), endpoint);
+        }
+    }
+
+    fn control_plane(&mut self) {
+        const TYPE: &str = condition_type::CONTROL_PLANE_INITIALIZED;
+        let was_there = condition::is_true(&self.status.conditions, TYPE);
+        let has_provider = self.observed.cluster.spec.control_plane_ref.is_some();
+        let found = self.look(Part::ControlPlane);
+        if let Some((object, _)) = found
+            && object.metadata.deletion_timestamp.is_none()
+        {
+            self.endpoint(object);
+        }
+        let is_there = was_there
+            || match found {
+                Some((object, contract)) => {
+                    reading::is_control_plane_initialized(&object.data, contract)
+                }
+                None => !has_provider && self.observed.has_control_plane_node,
+            };
+        if is_there {
+            self.status.initialization.control_plane_initialized = Some(true);
+            return self.set(TYPE, condition::TRUE, reason::INITIALIZED, "");
+        }
+        let message = match (has_provider, self.observed.control_plane) {
+            (true, Reference::Unreadable(why)) => why.to_owned(),
+            (true, Reference::Missing) => "the control plane object does not exist".to_owned(),
+            (true, _) => "Control plane not yet initialized".to_owned(),
+            (false, _) => {
+                "Waiting for the first control plane machine to have status.nodeRef set".to_owned()
+            }
+        };
+        self.set(TYPE, condition::FALSE, reason::NOT_INITIALIZED, message);
+    }
+
+    /// A control-plane provider writes its own.
+    fn kubeconfig(&mut self) {
+        let spec = &self.observed.cluster.spec;
+        let known = &spec.control_plane_endpoint;
+        let told = self.spec.get("controlPlaneEndpoint");
+        let host = told.and_then(|one| one["host"].as_str()).map(str::to_owned);
+        let port = told.and_then(|one| one["port"].as_i64());
+        let host = known.host.clone().or(host);
+        let port = known.port.map(i64::from).or(port);
+        let (Some(host), Some(port)) = (host, port) else { return };
+        let is_wanted = spec.control_plane_ref.is_none() && !self.observed.remote.is_up;
+        if is_wanted {
+            let host = if host.contains(':') { format!("[{host}]") } else { host };
+            self.after.push(Action::EnsureKubeconfig { server: format!("https://{host}:{port}") });
+            if self.observed.remote.last_success.is_none() {
+                let at = self.now.checked_add(RECHECK).unwrap_or(self.now);
+                self.decision.recheck_by(at);
+            }
+        }
+    }
+
+    fn remote(&mut self) {
+        const TYPE: &str = condition_type::REMOTE_CONNECTION_PROBE;
+        let remote = self.observed.remote;
+        if remote.is_up {
+            return self.set(TYPE, condition::TRUE, reason::PROBE_SUCCEEDED, "");
+        }
+        let Some(last) = remote.last_success else {
+            let message = "Remote connection not established yet";
+            return self.set(TYPE, condition::UNKNOWN, reason::PROBE_FAILED, message);
+        };
+        let down_at = last.checked_add(PROBE_GRACE).unwrap_or(Timestamp::MAX);
+        if self.now < down_at {
+            return self.decision.recheck_by(down_at);
+        }
+        let message = format!("Last successful probe at {}", to_seconds(last).0);
+        self.set(TYPE, condition::FALSE, reason::PROBE_FAILED, message);
+    }
+
+    /// Workers, control plane, infrastructure; each when the one before is gone.
+    fn delete(&mut self) {
+        let workers: Vec<_> =
+            self.observed.descendants.iter().filter(|one| !one.is_control_plane).collect();
+        let machines: Vec<_> =
+            self.observed.descendants.iter().filter(|one| one.is_control_plane).collect();
+        let waits = if !workers.is_empty() {
+            Some(self.delete_all(&workers))
+        } else if let Some(wait) = self.delete_part(Part::ControlPlane) {
+            Some(wait)
+        } else if !machines.is_empty() {
+            Some(self.delete_all(&machines))
+        } else {
+            self.delete_part(Part::Infrastructure)
+        };
+        match waits {
+            Some(message) => {
+                self.set(condition_type::DELETING, condition::TRUE, reason::DELETING, &message);
+                self.decision.waiting.push(Wait::on(reason::DELETING, message));
+            }
+            None => {
+                let done = reason::DELETION_COMPLETED;
+                self.set(condition_type::DELETING, condition::TRUE, done, "Deletion completed");
+                self.after.push(Action::RemoveFinalizer);
+            }
+        }
+    }
+
+    fn delete_all(&mut self, all: &[&super::Descendant]) -> String {
+        for one in all.iter().filter(|one| !one.is_deleting) {
+            self.after.push(Action::DeleteDescendant {
+                kind: one.kind,
+                name: one.name.clone(),
+                uid: one.uid.clone(),
+            });
+        }
+        let mut named: Vec<_> =
+            all.iter().take(3).map(|one| format!("{} {}", one.kind, one.name)).collect();
+        if all.len() > 3 {
+            named.push(format!("... ({} more)", all.len() - 3));
+        }
+        format!("Waiting for {} to be deleted", named.join(", "))
+    }
+
+    fn delete_part(&mut self, part: Part) -> Option<String> {
+        let known = match part {
+            Part::Infrastructure => self.observed.infrastructure,
+            Part::ControlPlane => self.observed.control_plane,
+        };
+        match known {
+            Reference::NotDefined | Reference::Missing => None,
+            // Not known to be gone.
+            Reference::Unreadable(why) => Some(why.to_owned()),
+            Reference::Found { object, .. } => {
+                if !known.is_deleting() {
+                    self.after.push(Action::DeleteExternal(part));
+                }
+                let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
+                Some(format!("Waiting for {kind} to be deleted"))
+            }
+        }
+    }
+
+    fn finish(mut self, is_deleting: bool) -> ClusterDecision {
+        let mut patch = Map::new();
+        if !self.metadata.is_empty() {
+            patch.insert("metadata".to_owned(), Value::Object(self.metadata));
+        }
+        let has_endpoint = self.observed.cluster.spec.control_plane_endpoint.host.is_some()
+            || self.spec.contains_key("controlPlaneEndpoint");
+        if !self.spec.is_empty() {
+            patch.insert("spec".to_owned(), Value::Object(self.spec));
+        }
+        if !patch.is_empty() {
+            self.decision.actions.push(Action::PatchCluster(Value::Object(patch)));
+        }
+        self.decision.actions.append(&mut self.after);
+        let spec = &self.observed.cluster.spec;
+        let is_there = self.status.initialization.infrastructure_provisioned == Some(true);
+        let mut phase = self.status.phase.as_deref().unwrap_or(cluster_phase::PENDING);
+        if spec.infrastructure_ref.is_some() {
+            phase = cluster_phase::PROVISIONING;
+        }
+        if is_there && has_endpoint {
+            phase = cluster_phase::PROVISIONED;
+        }
+        if is_deleting {
+            phase = cluster_phase::DELETING;
+        }
+        self.status.phase = Some(phase.to_owned());
+        if self.problems.is_empty() {
+            self.status.observed_generation = self.observed.cluster.metadata.generation;
+        } else {
+            let at = self.now.checked_add(RECHECK).unwrap_or(self.now);
+            self.decision.recheck_by(at);
+        }
+        for problem in self.problems {
+            self.decision.waiting.push(Wait::on(reason::INTERNAL_ERROR, problem));
+        }
+        self.decision.status = self.status;
+        self.decision
+    }
+}

@@ -1,0 +1,207 @@
+//! Carries out what was decided for a Machine. A patch that fails keeps nothing else from being told; whatever destroys is done only when
+//! all before it was.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api,
+    api::{DeleteParams, Preconditions},
+};
+use machinist_api::cluster_api::{
+    Machine,
+    names::{event, finalizer},
+};
+use machinist_core::cluster_api::machine::{Action, Which};
+use serde_json::{Value, json};
+
+use super::{
+    Parts,
+    observe::{Look, Observation},
+};
+use crate::{
+    cluster_api::{context::Context, workloads::Reach},
+    drain::{
+        self,
+        execute::{Place, Progress},
+    },
+    engine::{
+        events::{EventTarget, EventType},
+        store::{ObjectKey, Store},
+    },
+    write::{self, Precondition, WriteError},
+};
+
+/// What became of the actions.
+pub struct Executed {
+    /// The Machine after our own writes.
+    pub machine: Arc<Machine>,
+    /// Its finalizer is removed: there is no status to write.
+    pub is_gone: bool,
+    /// Something was refused, which the next pass tells.
+    pub again: bool,
+    /// The first that failed.
+    pub failure: Option<anyhow::Error>,
+}
+
+pub async fn execute(
+    context: &Context,
+    parts: &Parts,
+    observation: &Observation,
+    actions: &[Action],
+) -> Executed {
+    let mut executed = Executed {
+        machine: Arc::clone(&observation.machine),
+        is_gone: false,
+        again: false,
+        failure: None,
+    };
+    for action in actions {
+        let destroys = !matches!(
+            action,
+            Action::PatchMachine(_) | Action::PatchExternal { .. } | Action::PatchNode { .. }
+        );
+        if destroys && executed.failure.is_some() {
+            break;
+        }
+        let done = perform(context, parts, observation, action, &mut executed).await;
+        if let Err(error) = done
+            && executed.failure.is_none()
+        {
+            executed.failure = Some(error);
+        }
+    }
+    executed
+}
+
+async fn perform(
+    context: &Context,
+    parts: &Parts,
+    observation: &Observation,
+    action: &Action,
+    executed: &mut Executed,
+) -> anyhow::Result<()> {
+    let base = &context.base;
+    base.require_leadership()?;
+    let key = ObjectKey::of(&*observation.machine);
+    match action {
+        Action::PatchMachine(patch) => {
+            let written = patch_machine(context, parts, &executed.machine, patch.clone()).await?;
+            executed.machine = Arc::new(written);
+        }
+        Action::PatchExternal { which, patch } => {
+            let (provided, object) = found(observation, *which)?;
+            context.externals.patch(provided, object, patch.clone()).await?;
+        }
+        Action::PatchNode { node, patch } => {
+            let (client, nodes) = workload(observation)?;
+            let Some(known) = nodes.get(&ObjectKey::cluster_wide(node.as_str())) else {
+                return Ok(());
+            };
+            let api = Api::<Node>::all(client.clone());
+            let written =
+                write::object(&api, &*known, patch.clone(), Precondition::Observed).await?;
+            nodes.apply_written(written);
+        }
+        Action::Drain(actions) => {
+            base.require_leave()?;
+            let (client, nodes) = workload(observation)?;
+            let place = Place { client, nodes, env: &base.env };
+            drain::execute::cordon(place, &key, actions).await?;
+            let progress =
+                drain::execute::evict(place, &parts.memory.drains, &key, actions).await?;
+            executed.again = progress == Progress::Refused;
+        }
+        Action::DeleteExternal(which) => {
+            base.require_leave()?;
+            let (provided, object) = found(observation, *which)?;
+            tracing::info!(machine = %key, kind = provided.kind.kind, "deleting the provider's object");
+            context.externals.delete(provided, object).await?;
+        }
+        Action::DeleteNode { node, uid, until } => {
+            base.require_leave()?;
+            match delete_node(observation, node, uid).await {
+                Ok(()) => tracing::info!(machine = %key, node, "deleted the node"),
+                Err(error) => {
+                    let message = format!("error deleting Machine's Node: {error:#}");
+                    base.events.record(
+                        &EventTarget::of(&*observation.machine),
+                        EventType::Warning,
+                        event::FAILED_DELETE_NODE,
+                        "Reconcile",
+                        &message,
+                    );
+                    // Once its time is over the Machine goes without.
+                    if until.is_none_or(|until| base.env.now() < until) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Action::RemoveFinalizer => {
+            let finalizers = executed.machine.metadata.finalizers.clone().unwrap_or_default();
+            let left: Vec<_> =
+                finalizers.into_iter().filter(|one| one != finalizer::MACHINE).collect();
+            let patch = json!({ "metadata": { "finalizers": left } });
+            match patch_machine(context, parts, &executed.machine, patch).await {
+                Ok(_) | Err(WriteError::Gone { .. }) => executed.is_gone = true,
+                Err(error) => return Err(error.into()),
+            }
+            tracing::info!(machine = %key, "the machine is gone");
+        }
+    }
+    Ok(())
+}
+
+async fn patch_machine(
+    context: &Context,
+    parts: &Parts,
+    machine: &Machine,
+    patch: Value,
+) -> Result<Machine, WriteError> {
+    let key = ObjectKey::of(machine);
+    let api = Api::<Machine>::namespaced(context.base.client.clone(), &key.namespace);
+    let written = write::object(&api, machine, patch, Precondition::Observed).await?;
+    parts.memory.note_written(&key, &written);
+    context.stores.machines.apply_written(written.clone());
+    Ok(written)
+}
+
+fn found(
+    observation: &Observation,
+    which: Which,
+) -> anyhow::Result<(&crate::cluster_api::externals::Provided, &kube::api::DynamicObject)> {
+    let look = match which {
+        Which::Infrastructure => &observation.infrastructure,
+        Which::Bootstrap => &observation.bootstrap,
+    };
+    match look {
+        Look::Found { provided, object } => Ok((provided, object)),
+        _ => anyhow::bail!("the provider's object is not there"),
+    }
+}
+
+fn workload(observation: &Observation) -> anyhow::Result<(&kube::Client, &Store<Node>)> {
+    match &observation.reach {
+        Reach::Up { client, nodes, .. } => Ok((client, nodes)),
+        Reach::Down { why, .. } => anyhow::bail!("the workload cluster cannot be reached: {why}"),
+    }
+}
+
+async fn delete_node(observation: &Observation, node: &str, uid: &str) -> anyhow::Result<()> {
+    let (client, nodes) = workload(observation)?;
+    let parameters = DeleteParams {
+        preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+        ..Default::default()
+    };
+    match Api::<Node>::all(client.clone()).delete(node, &parameters).await {
+        Ok(answer) => {
+            let key = ObjectKey::cluster_wide(node);
+            nodes.apply_deleted(&key, uid, answer.left());
+            Ok(())
+        }
+        // Gone, or already another of that name.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
