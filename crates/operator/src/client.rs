@@ -22,7 +22,7 @@ use kube::{
 };
 use tower::{BoxError, Layer, Service};
 
-use crate::metrics::Metrics;
+use crate::{cluster_api::reframe::OneEventEachLine, metrics::Metrics};
 
 /// The user agent in the API server's audit log.
 pub const AGENT: &str = concat!("machinist-operator/", env!("CARGO_PKG_VERSION"));
@@ -55,10 +55,12 @@ pub async fn connect(kubeconfig: Option<&Path>, metrics: &Metrics) -> anyhow::Re
             .context("not running inside a cluster and no --kubeconfig was given")?,
     };
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
-    build(config, names_a_proxy, Metered { metrics: metrics.clone(), host, is_ours: true })
+    let metered = Metered { metrics: metrics.clone(), host, is_ours: true };
+    let builder = ClientBuilder::try_from(tuned(config, names_a_proxy)).context(UNUSABLE)?;
+    Ok(builder.with_layer(&metered).build())
 }
 
-/// Makes a client of another cluster, whose objects are machines of this one.
+/// Makes a client of another cluster, whose nodes are machines of this one.
 ///
 /// # Errors
 /// Fails when the configuration cannot be used.
@@ -69,10 +71,14 @@ pub fn of_workload(
 ) -> anyhow::Result<Client> {
     // One name for all of them: a label for each cluster would have no bound.
     let host = "workload".to_owned();
-    build(config, names_a_proxy, Metered { metrics: metrics.clone(), host, is_ours: false })
+    let metered = Metered { metrics: metrics.clone(), host, is_ours: false };
+    let builder = ClientBuilder::try_from(tuned(config, names_a_proxy)).context(UNUSABLE)?;
+    Ok(builder.with_layer(&metered).with_layer(&OneEventEachLine).build())
 }
 
-fn build(mut config: Config, names_a_proxy: bool, metered: Metered) -> anyhow::Result<Client> {
+const UNUSABLE: &str = "failed to make a Kubernetes client";
+
+fn tuned(mut config: Config, names_a_proxy: bool) -> Config {
     // kube takes the environment's proxy, which is that of the cloud; the API server is reached directly
     // unless the kubeconfig itself names one.
     if !names_a_proxy {
@@ -83,8 +89,7 @@ fn build(mut config: Config, names_a_proxy: bool, metered: Metered) -> anyhow::R
     config.read_timeout = Some(SILENCE_TIMEOUT);
     config.reset_reader_on_write = true;
     config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
-    let builder = ClientBuilder::try_from(config).context("failed to make a Kubernetes client")?;
-    Ok(builder.with_layer(&metered).build())
+    config
 }
 
 /// Makes a client over any service that answers as an API server does: the simulator's, or a test's.

@@ -8,5 +8,6 @@ pub mod context;
 pub mod externals;
 pub mod index;
 pub mod machine;
+pub mod reframe;
 pub mod start;
 pub mod workloads;

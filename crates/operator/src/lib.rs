@@ -2,7 +2,7 @@
 //!
 //! `engine` is what controllers run on; `machine`, `machineset`, `nodelink`, `drain`,
 //! `health`, `maintenance` and `approval` are the controllers, all of the same shape; `upkeep` is what the operator
-//! keeps for itself; `cloud` is the view of the clouds; `webhook` answers the API server's questions
+//! keeps for itself; `cluster_api` is the other Machine API; `cloud` is the view of the clouds; `webhook` answers the API server's questions
 //! and `scrape` Prometheus', both over `tls`; `run` puts it together. `termination` is a program of
 //! its own, on every spot machine.
 

@@ -69,7 +69,7 @@ pub async fn reconcile(context: &Context, parts: &Parts, key: ObjectKey) -> Outc
 
     base.note_waiting(NAME, &key, &decision.waiting);
     let executed = execute::execute(context, parts, &observation, &decision.actions).await;
-    if !executed.is_gone {
+    if !executed.is_gone && !executed.is_stale {
         let published = publish(context, parts, &machine, &executed.machine, &decision).await;
         if let Err(error) = published {
             return superseded_or_failed(error.into());

@@ -39,7 +39,14 @@ const NOT_LEADING: Duration = Duration::from_secs(5);
 pub struct ClusterApiArgs {
     /// Looks after Machines, MachineSets, MachineDeployments and MachineHealthChecks of cluster.x-k8s.io in place of Cluster API's own
     /// core manager. Stands by for as long as that one holds its lease.
-    #[arg(long)]
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        action = clap::ArgAction::Set
+    )]
     pub cluster_api: bool,
 
     /// Namespace of the Cluster API objects that are looked after; all namespaces by default.

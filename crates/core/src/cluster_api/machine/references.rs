@@ -17,7 +17,7 @@ const PROVIDER_ID_RECHECK: SignedDuration = SignedDuration::from_secs(5);
 /// As the deprecated part of the status calls it.
 const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
 /// As many as the schema takes.
-const ADDRESSES_MAX: usize = 128;
+const ADDRESSES_MAX: usize = 32;
 
 pub(super) fn bootstrap(pass: &mut Pass<'_>) {
     let machine = pass.machine();

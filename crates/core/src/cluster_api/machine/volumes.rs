@@ -1,6 +1,6 @@
 //! Which volumes are still attached to a Node that is empty, and are waited for?
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -72,26 +72,20 @@ pub fn waiting_for(volumes: &Volumes<'_>, staying: &[&Pod], started: Timestamp) 
     let strangers = |all: &BTreeSet<&str>, seen: &BTreeSet<String>| -> BTreeSet<String> {
         all.iter().filter(|name| !seen.contains(**name)).map(|name| (*name).to_owned()).collect()
     };
-    let groups: BTreeMap<usize, (&str, BTreeSet<String>)> = BTreeMap::from([
-        (0, ("PersistentVolumeClaims", claims)),
-        (1, ("PersistentVolumes without a .spec.claimRef to a PersistentVolumeClaim", unclaimed)),
+    let groups = [
+        ("PersistentVolumeClaims", claims),
+        ("PersistentVolumes without a .spec.claimRef to a PersistentVolumeClaim", unclaimed),
         (
-            2,
-            (
-                "Node with .status.volumesAttached entries not matching a PersistentVolume",
-                strangers(&by_node, &seen_by_node),
-            ),
+            "Node with .status.volumesAttached entries not matching a PersistentVolume",
+            strangers(&by_node, &seen_by_node),
         ),
         (
-            3,
-            (
-                "VolumeAttachment with .spec.source.persistentVolumeName not matching a PersistentVolume",
-                strangers(&by_attachment, &seen_by_attachment),
-            ),
+            "VolumeAttachment with .spec.source.persistentVolumeName not matching a PersistentVolume",
+            strangers(&by_attachment, &seen_by_attachment),
         ),
-    ]);
+    ];
     let mut lines = vec![begun(started)];
-    for (what, names) in groups.into_values().filter(|(_, names)| !names.is_empty()) {
+    for (what, names) in groups.into_iter().filter(|(_, names)| !names.is_empty()) {
         let names: Vec<_> = names.into_iter().collect();
         lines.push(format!("* {what}: {}", first_of(&names, NAMED)));
     }
@@ -104,7 +98,7 @@ pub fn begun(started: Timestamp) -> String {
 }
 
 /// How a Node names the volume.
-fn csi_name(volume: &PersistentVolume) -> Option<String> {
+pub fn csi_name(volume: &PersistentVolume) -> Option<String> {
     let csi = volume.spec.as_ref()?.csi.as_ref()?;
     Some(format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle))
 }

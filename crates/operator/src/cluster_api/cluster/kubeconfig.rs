@@ -65,8 +65,7 @@ pub async fn ensure(
                 kind: kind::CLUSTER.to_owned(),
                 name: name.to_owned(),
                 uid: cluster.metadata.uid.clone().unwrap_or_default(),
-                controller: Some(true),
-                block_owner_deletion: Some(true),
+                ..Default::default()
             }]),
             ..Default::default()
         },

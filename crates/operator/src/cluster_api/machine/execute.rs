@@ -38,6 +38,8 @@ pub struct Executed {
     pub machine: Arc<Machine>,
     /// Its finalizer is removed: there is no status to write.
     pub is_gone: bool,
+    /// The Machine is not as it was decided on, so neither is its status.
+    pub is_stale: bool,
     /// Something was refused, which the next pass tells.
     pub again: bool,
     /// The first that failed.
@@ -53,6 +55,7 @@ pub async fn execute(
     let mut executed = Executed {
         machine: Arc::clone(&observation.machine),
         is_gone: false,
+        is_stale: false,
         again: false,
         failure: None,
     };
@@ -65,6 +68,7 @@ pub async fn execute(
             break;
         }
         let done = perform(context, parts, observation, action, &mut executed).await;
+        executed.is_stale |= done.is_err() && matches!(action, Action::PatchMachine(_));
         if let Err(error) = done
             && executed.failure.is_none()
         {

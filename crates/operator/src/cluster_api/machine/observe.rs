@@ -26,7 +26,7 @@ use machinist_core::{
             Connection, Observed, Reference,
             draining::{Draining, needs_namespaces},
             observed::{NodeLookup, is_control_plane},
-            volumes::{Volumes, attached},
+            volumes::{Volumes, attached, csi_name},
         },
     },
     drain::{Attempts, decide::must_go},
@@ -323,7 +323,10 @@ async fn contents(
         pods = listed_now(client, node::name(node)).await?;
         daemons = missing_daemon_sets(client, &pods).await?;
     }
-    if node::is_unschedulable(node) {
+    let annotations = observation.machine.metadata.annotations.as_ref();
+    let is_excluded =
+        annotations.is_some_and(|all| all.contains_key(annotation::EXCLUDE_NODE_DRAINING));
+    if node::is_unschedulable(node) || is_excluded {
         volumes = Some(attached_volumes(client, node, &attachments).await?);
     }
     let rules = context.stores.drain_rules.list_in(&key.namespace);
@@ -386,12 +389,13 @@ async fn attached_volumes(
     let attachments: Vec<_> = attachments.iter().map(AsRef::as_ref).collect();
     let (by_node, by_attachment) = attached(node, &attachments);
     let api = Api::<PersistentVolume>::all(client.clone());
-    if !by_node.is_empty() {
-        return Ok(api.list(&ListParams::default()).await?.items);
-    }
     let mut volumes = Vec::new();
     for name in by_attachment {
         volumes.extend(api.get_opt(name).await?);
+    }
+    let explained: BTreeSet<_> = volumes.iter().filter_map(csi_name).collect();
+    if by_node.iter().any(|name| !explained.contains(*name)) {
+        return Ok(api.list(&ListParams::default()).await?.items);
     }
     Ok(volumes)
 }

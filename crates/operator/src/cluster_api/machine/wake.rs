@@ -180,7 +180,6 @@ fn external_matters(change: &Change<DynamicObject>) -> bool {
     };
     told(before) != told(after)
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp
-        || before.metadata.owner_references != after.metadata.owner_references
         || reading::addresses(&before.data) != reading::addresses(&after.data)
 }
 
