@@ -8,7 +8,7 @@ scripts/setup.sh c rust go
 
 . scripts/go-programs.sh
 trap stop_go_programs EXIT
-start_go_programs kube kwok
+start_go_programs kube kwok capi
 cargo build --locked --release --package machinist-operator --package machinist-cli
 wait_for_go_programs
 trap - EXIT

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Which file is each Go program of the testbed and the tests, and how does it get there when missing?
 #
-#   tools/build.sh kube|kwok|helm
+#   tools/build.sh kube|kwok|helm|capi
 #
-# Prints one line "<program> <path>" to standard output for every program of the module named. A
+# Prints one line "<program> <path>" to standard output for every program of the module named; of capi
+# also "cluster-api-crds <folder>", the definitions that its programs need. A
 # program comes from the folder $KUBEBUILDER_ASSETS where that has it, else from the user's cache
 # folder, which is filled here, once, by building tools/<module>/go.mod. Progress goes to standard
 # error: a line for each step and one every $MACHINIST_PROGRESS_SECONDS (default 30).
@@ -29,6 +30,7 @@ pinned() {
     "$tools/$module/go.mod"
 }
 
+tags=""
 case "$module" in
   kube)
     programs="etcd kube-apiserver kube-controller-manager kube-scheduler kubectl"
@@ -51,7 +53,14 @@ case "$module" in
     # A chart may ask which version renders it.
     linked="-X helm.sh/helm/v4/internal/version.version=$version"
     ;;
-  *) fail "usage: tools/build.sh kube|kwok|helm" ;;
+  capi)
+    programs="cluster-api-core cluster-api-provider cluster-api-crds"
+    version="$(pinned sigs.k8s.io/cluster-api)"
+    linked="-X sigs.k8s.io/cluster-api/version.gitVersion=$version"
+    # As Cluster API builds its releases: what is compared with them is measured against the same.
+    tags=fieldsv1string
+    ;;
+  *) fail "usage: tools/build.sh kube|kwok|helm|capi" ;;
 esac
 [ -n "$version" ] || fail "tools/$module/go.mod pins no version"
 
@@ -107,7 +116,7 @@ build() {
   total="$(go list -deps tool | wc -l)"
   say "$module $version: compiling $total packages"
   log="$building/log"
-  go build -v -trimpath -ldflags "-s -w $linked" -o "$building/programs/" tool >"$log" 2>&1 &
+  go build -v -trimpath -tags "$tags" -ldflags "-s -w $linked" -o "$building/programs/" tool >"$log" 2>&1 &
   compiler=$!
   while kill -0 "$compiler" 2>/dev/null; do
     sleep 1
@@ -124,11 +133,29 @@ build() {
   fi
   compiler=""
 
-  # The program's name is its package's, and etcd's package is called "server".
-  if [ -e "$building/programs/server" ]; then mv "$building/programs/server" "$building/programs/etcd"; fi
+  # A program's name is its package's: etcd's is called "server", and Cluster API's say still less.
+  rename server etcd
+  rename core cluster-api-core
+  rename docker cluster-api-provider
+  if [ "$module" = capi ]; then copy_cluster_api_crds; fi
   rm -rf "$folder"
   mv "$building/programs" "$folder"
   say "$module $version: built in $waited s: $folder"
+}
+
+rename() {
+  if [ -e "$building/programs/$1" ]; then mv "$building/programs/$1" "$building/programs/$2"; fi
+}
+
+# Beside the programs, so that Go and its module cache are needed once only.
+copy_cluster_api_crds() {
+  local crds="$building/programs/cluster-api-crds" core provider
+  core="$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)"
+  provider="$(go list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api/test)"
+  mkdir "$crds"
+  # The module cache is read-only; a copy that is too could not be removed.
+  cp --no-preserve=mode "$core"/core/config/crd/bases/*.yaml \
+    "$provider"/infrastructure/docker/config/crd/bases/*.yaml "$crds/"
 }
 
 look

@@ -293,7 +293,7 @@ pub struct CloudArgs {
 #[cfg(feature = "up")]
 #[derive(Clone, Debug, clap::Args)]
 pub struct BenchArgs {
-    /// Scenarios to run: small, usual, slow-cloud, unthrottled, throttled; all by default.
+    /// Scenarios to run: small, usual, slow-cloud, unthrottled, throttled, cluster-api; all by default.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub scenario: Vec<String>,
 

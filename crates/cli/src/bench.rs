@@ -5,6 +5,7 @@
 
 mod audit;
 mod checks;
+mod cluster_api;
 mod fleet;
 mod process;
 mod report;
@@ -36,8 +37,14 @@ async fn measure(args: BenchArgs) -> anyhow::Result<ExitCode> {
         let label = scenario.label();
         runs.push(run::run(scenario, &args).await.with_context(|| label)?);
     }
-    let checks = checks::check(&runs);
-    let results = report::Results::new(runs, checks);
+    let mut checks = checks::check(&runs);
+    let mut compared = None;
+    if wants_cluster_api(&args) {
+        let comparison = cluster_api::run(&args).await.context(cluster_api::NAME)?;
+        checks.extend(cluster_api::checks(&comparison));
+        compared = Some(comparison);
+    }
+    let results = report::Results::new(runs, compared, checks);
     print!("{}", report::text(&results));
     if let Some(path) = &args.json {
         write(path, &results)?;
@@ -52,7 +59,8 @@ fn scenarios(args: &BenchArgs) -> anyhow::Result<Vec<Scenario>> {
         return Ok(args.machines.iter().map(sized).collect());
     }
     let all = scenario::all();
-    let names: Vec<_> = all.iter().map(|scenario| scenario.name).collect();
+    let mut names: Vec<_> = all.iter().map(|scenario| scenario.name).collect();
+    names.push(cluster_api::NAME);
     for wanted in &args.scenario {
         let is_known = names.contains(&wanted.as_str());
         anyhow::ensure!(is_known, "scenario {wanted} is not one of {}", names.join(", "));
@@ -61,6 +69,12 @@ fn scenarios(args: &BenchArgs) -> anyhow::Result<Vec<Scenario>> {
         args.scenario.is_empty() || args.scenario.iter().any(|wanted| wanted == scenario.name)
     };
     Ok(all.into_iter().filter(is_wanted).collect())
+}
+
+/// It has two controllers to compare and no cloud of its own, so it is none of the others.
+fn wants_cluster_api(args: &BenchArgs) -> bool {
+    let is_named = args.scenario.iter().any(|wanted| wanted == cluster_api::NAME);
+    args.machines.is_empty() && (args.scenario.is_empty() || is_named)
 }
 
 fn write(path: &Path, results: &report::Results) -> anyhow::Result<()> {

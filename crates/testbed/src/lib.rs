@@ -2,7 +2,8 @@
 //!
 //! A real control plane (`control_plane`, from `programs`), a simulated EC2 cloud (`cloud`), the
 //! machines' insides (`kubelet`, with pods played by `kwok`), and what an OpenShift cluster holds
-//! besides (`singletons`), and `etcd` on its own machines. `cluster` puts them together.
+//! besides (`singletons`), and `etcd` on its own machines. `cluster` puts them together. Beside it
+//! `cluster_api` runs Cluster API's own programs.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,6 +14,7 @@ pub mod api_access;
 pub mod cloud;
 pub mod cloud_controller;
 pub mod cluster;
+pub mod cluster_api;
 pub mod control_plane;
 mod csr_approver;
 pub mod deployment;

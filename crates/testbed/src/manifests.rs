@@ -22,9 +22,14 @@ pub async fn apply_yaml(client: &Client, yaml: &str) -> anyhow::Result<()> {
 
 /// Applies CustomResourceDefinitions and waits until the API server serves them.
 pub async fn apply_crds(client: &Client, yaml: &str) -> anyhow::Result<()> {
+    apply_definitions(client, documents(yaml)?).await
+}
+
+/// Applies CustomResourceDefinitions that were read already, and waits until they are served.
+pub async fn apply_definitions(client: &Client, objects: Vec<Value>) -> anyhow::Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut names = Vec::new();
-    for object in documents(yaml)? {
+    for object in objects {
         names.push(text(&object, "/metadata/name")?);
         apply(client, object).await?;
     }

@@ -11,6 +11,13 @@ use crate::singletons::MACHINE_NAMESPACE;
 /// The rules as they are shipped.
 pub const SHIPPED_RULES: &str = include_str!("../../../deploy/kustomize/base/rbac.yaml");
 
+/// What is shipped besides for management clusters of Cluster API.
+const CLUSTER_API_RULES: &str =
+    include_str!("../../../deploy/kustomize/components/cluster-api/rbac.yaml");
+
+/// Where Cluster API's core manager has its lease.
+const CLUSTER_API_NAMESPACE: &str = "capi-system";
+
 /// What the operator may write to Nodes, as it is shipped.
 const NODE_GUARD: &str = include_str!("../../../deploy/kustomize/base/node-guard.yaml");
 
@@ -19,19 +26,40 @@ const SHIPPED_USER: &str = "system:serviceaccount:openshift-machine-api:machinis
 
 /// Makes the roles that all operators of the cluster share.
 pub async fn install_cluster_roles(client: &Client) -> anyhow::Result<()> {
-    for role in documents(SHIPPED_RULES)? {
-        if role["kind"] == "ClusterRole" {
-            apply(client, role).await?;
+    for rules in [SHIPPED_RULES, CLUSTER_API_RULES] {
+        for role in documents(rules)? {
+            if role["kind"] == "ClusterRole" {
+                apply(client, role).await?;
+            }
         }
     }
     Ok(())
 }
 
+/// Lets `user` look after Cluster API's objects as well. Its lease is in `namespace`, so that several can.
+pub async fn grant_cluster_api(client: &Client, user: &str, namespace: &str) -> anyhow::Result<()> {
+    bind(client, &CLUSTER_API_RULES.replace(CLUSTER_API_NAMESPACE, namespace), user).await
+}
+
 /// Lets `user` do what the operator of `namespace` may do.
 pub async fn grant(client: &Client, user: &str, namespace: &str) -> anyhow::Result<()> {
+    bind(client, &SHIPPED_RULES.replace(MACHINE_NAMESPACE, namespace), user).await?;
+    let guard = NODE_GUARD.replace(SHIPPED_USER, user);
+    for mut object in documents(&guard)? {
+        rename(&mut object, user)?;
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+            let policy = object["metadata"]["name"].clone();
+            set(&mut object, "/spec/policyName", policy)?;
+        }
+        apply(client, object).await?;
+    }
+    Ok(())
+}
+
+/// Makes the Roles, and binds them and the ClusterRoles to the user.
+async fn bind(client: &Client, rules: &str, user: &str) -> anyhow::Result<()> {
     let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user });
-    let rules = SHIPPED_RULES.replace(MACHINE_NAMESPACE, namespace);
-    for mut object in documents(&rules)? {
+    for mut object in documents(rules)? {
         match object["kind"].as_str() {
             Some("Role") => {}
             Some("RoleBinding" | "ClusterRoleBinding") => {
@@ -39,15 +67,6 @@ pub async fn grant(client: &Client, user: &str, namespace: &str) -> anyhow::Resu
                 rename(&mut object, user)?;
             }
             _ => continue,
-        }
-        apply(client, object).await?;
-    }
-    let guard = NODE_GUARD.replace(SHIPPED_USER, user);
-    for mut object in documents(&guard)? {
-        rename(&mut object, user)?;
-        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
-            let policy = object["metadata"]["name"].clone();
-            set(&mut object, "/spec/policyName", policy)?;
         }
         apply(client, object).await?;
     }

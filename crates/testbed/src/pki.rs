@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, RsaKeySize,
+    date_time_ymd,
 };
 
 /// A certificate and the key that belongs to it, both as PEM.
@@ -21,6 +22,15 @@ pub struct Authority {
 
 impl Authority {
     pub fn new(name: &str) -> Result<Self, rcgen::Error> {
+        Self::with_key(name, KeyPair::generate()?)
+    }
+
+    /// With an RSA key, for programs that know no other.
+    pub fn with_rsa(name: &str) -> Result<Self, rcgen::Error> {
+        Self::with_key(name, KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?)
+    }
+
+    fn with_key(name: &str, key: KeyPair) -> Result<Self, rcgen::Error> {
         let mut parameters = parameters(name, None)?;
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         parameters.key_usages = vec![
@@ -28,7 +38,7 @@ impl Authority {
             KeyUsagePurpose::CrlSign,
             KeyUsagePurpose::DigitalSignature,
         ];
-        let issuer = CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)?;
+        let issuer = CertifiedIssuer::self_signed(parameters, key)?;
         Ok(Self { issuer })
     }
 

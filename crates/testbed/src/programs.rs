@@ -1,4 +1,4 @@
-//! Where do the Kubernetes programs and kwok come from?
+//! Where do the Kubernetes programs, kwok and Cluster API's programs come from?
 //!
 //! From `KUBEBUILDER_ASSETS`, else from the user's cache folder, else from a Go build. All of that
 //! is decided by `tools/build.sh`, which the Makefile runs as well, before any Rust program exists.
@@ -35,6 +35,23 @@ const KWOK: Module = Module {
     go_mod: include_str!("../../../tools/kwok/go.mod"),
     go_sum: include_str!("../../../tools/kwok/go.sum"),
 };
+
+const CAPI: Module = Module {
+    name: "capi",
+    go_mod: include_str!("../../../tools/capi/go.mod"),
+    go_sum: include_str!("../../../tools/capi/go.sum"),
+};
+
+/// Cluster API's own, for those who play with it.
+#[derive(Clone, Debug)]
+pub struct ClusterApiPrograms {
+    /// The manager whose place Machinist takes.
+    pub core: PathBuf,
+    /// The infrastructure provider with the in-memory machines.
+    pub provider: PathBuf,
+    /// The folder of the CustomResourceDefinitions that both need.
+    pub crds: PathBuf,
+}
 
 /// The files to run.
 #[derive(Clone, Debug)]
@@ -94,6 +111,20 @@ pub async fn ensure(progress: Progress) -> Result<Programs, ProgramsError> {
         kube_scheduler: take(KUBE.name, "kube-scheduler")?,
         kubectl: take(KUBE.name, "kubectl")?,
         kwok: take(KWOK.name, "kwok")?,
+    })
+}
+
+/// Finds Cluster API's programs, building them where they are missing. Only what plays with Cluster API
+/// needs them, so nobody else waits for their build.
+pub async fn ensure_cluster_api(progress: Progress) -> Result<ClusterApiPrograms, ProgramsError> {
+    let mut files = ensure_module(&CAPI, progress).await?;
+    let mut take = |program: &'static str| {
+        files.remove(program).ok_or(ProgramsError::Missing { module: CAPI.name, program })
+    };
+    Ok(ClusterApiPrograms {
+        core: take("cluster-api-core")?,
+        provider: take("cluster-api-provider")?,
+        crds: take("cluster-api-crds")?,
     })
 }
 
@@ -233,6 +264,7 @@ mod tests {
         assert_eq!(kubernetes_version(), "v1.36.3");
         assert_eq!(pinned_version(KWOK.go_mod, "sigs.k8s.io/kwok"), Some("v0.8.0"));
         assert_eq!(pinned_version(KUBE.go_mod, "go.etcd.io/etcd/server/v3"), Some("v3.6.8"));
+        assert_eq!(pinned_version(CAPI.go_mod, "sigs.k8s.io/cluster-api"), Some("v1.14.0"));
         assert_eq!(pinned_version(KUBE.go_mod, "example.com/absent"), None);
     }
 

@@ -8,6 +8,7 @@ use machinist_testbed::programs::kubernetes_version;
 use serde::Serialize;
 
 use super::checks::{Check, writes_for_each_machine};
+use super::cluster_api::{self, Comparison};
 use super::run::{Phase, Run};
 use crate::table::{Cell, Row, lines};
 
@@ -22,11 +23,13 @@ pub struct Results {
     /// Whether this is a release build; figures of others say nothing.
     pub is_optimised: bool,
     pub runs: Vec<Run>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_api: Option<Comparison>,
     pub checks: Vec<Check>,
 }
 
 impl Results {
-    pub fn new(runs: Vec<Run>, checks: Vec<Check>) -> Self {
+    pub fn new(runs: Vec<Run>, cluster_api: Option<Comparison>, checks: Vec<Check>) -> Self {
         let now = Timestamp::now();
         Self {
             measured_at: Timestamp::from_second(now.as_second()).unwrap_or(now),
@@ -35,6 +38,7 @@ impl Results {
             processors: available_parallelism().map_or(1, usize::from),
             is_optimised: !cfg!(debug_assertions),
             runs,
+            cluster_api,
             checks,
         }
     }
@@ -50,11 +54,17 @@ pub fn text(results: &Results) -> String {
         "\nmachinist {} on Kubernetes {}, {} processors, {build}, {}\n\n",
         results.version, results.kubernetes, results.processors, results.measured_at
     );
-    for line in lines(&rows(&results.runs), None) {
-        text.push_str(&line);
+    if !results.runs.is_empty() {
+        for line in lines(&rows(&results.runs), None) {
+            text.push_str(&line);
+            text.push('\n');
+        }
         text.push('\n');
     }
-    text.push('\n');
+    if let Some(comparison) = &results.cluster_api {
+        text.push_str(&cluster_api::text(comparison));
+        text.push('\n');
+    }
     for check in &results.checks {
         let verdict = if check.has_passed { "PASS" } else { "FAIL" };
         text.push_str(&format!("{verdict}  {} (measured: {})\n", check.name, check.measured));

@@ -41,6 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub const TAKEOVER: [(&str, &str); 2] =
     [("--identity", ""), ("--leader-elect-lease-duration", "6s")];
 
+/// The value of a flag that has none.
+pub const BARE: &str = "(bare)";
+
 const LOG_LEVEL: &str =
     "debug,hyper=info,h2=info,tower=info,rustls=info,kube_client=warn,kube_runtime=error";
 
@@ -165,7 +168,10 @@ impl Arena {
             all.insert((*flag).to_owned(), (*value).to_owned());
         }
         all.retain(|_, value| !value.is_empty());
-        let arguments = all.into_iter().map(|(flag, value)| format!("{flag}={value}"));
+        let arguments = all.into_iter().map(|(flag, value)| match value.as_str() {
+            BARE => flag,
+            value => format!("{flag}={value}"),
+        });
         let mut config = OperatorConfig::find(arguments.map(Into::into).collect()).unwrap();
         let environment = shipped.environment.into_iter();
         config.environment = environment.map(|(name, value)| (name, value.into())).collect();

@@ -21,6 +21,7 @@ mod bad_input;
 mod books;
 mod breaker;
 mod canary;
+mod cluster_api;
 mod crash;
 mod credentials;
 mod deletion;

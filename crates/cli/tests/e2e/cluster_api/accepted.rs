@@ -1,0 +1,59 @@
+//! Which differences to Cluster API's own manager are meant? docs/compatibility.md lists the same.
+
+/// A place at which the two may differ.
+pub struct Accepted {
+    /// The kind, or `*` for every one.
+    pub kind: &'static str,
+    pub path: Path,
+    /// Why.
+    #[expect(dead_code, reason = "for those who read the table")]
+    pub reason: &'static str,
+}
+
+/// Which paths of an object are meant.
+pub enum Path {
+    Is(&'static str),
+    StartsWith(&'static str),
+}
+
+impl Path {
+    pub fn is_match(&self, path: &str) -> bool {
+        match self {
+            Self::Is(whole) => path == *whole,
+            Self::StartsWith(beginning) => path.starts_with(beginning),
+        }
+    }
+}
+
+const SUMS: &str = "nothing of a Machine reads what sums up a Cluster's workers and control plane";
+const DEPRECATED: &str = "the deprecated status of Clusters is left as it is";
+const ERRORS: &str = "the error itself, where the original names its log";
+const TWINS: &str = "the first of two Machines with one providerID has the Node; the other says so";
+
+const fn accepted(kind: &'static str, path: Path, reason: &'static str) -> Accepted {
+    Accepted { kind, path, reason }
+}
+
+pub const ACCEPTED: &[Accepted] = &[
+    accepted("Cluster", Path::StartsWith(".status.conditions[Available]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[ControlPlaneAvailable]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[WorkersAvailable]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[RollingOut]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[Remediating]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[ScalingDown]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[ScalingUp]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[ControlPlaneMachinesReady]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[WorkerMachinesReady]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[ControlPlaneMachinesUpToDate]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.conditions[WorkerMachinesUpToDate]"), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.controlPlane."), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.workers."), SUMS),
+    accepted("Cluster", Path::StartsWith(".status.deprecated."), DEPRECATED),
+    accepted(
+        "Machine unlabelled",
+        Path::Is(".status.conditions[InfrastructureReady].message"),
+        ERRORS,
+    ),
+    accepted("Machine unlabelled", Path::Is(".status.conditions[Ready].message"), ERRORS),
+    accepted("Machine twin-b", Path::StartsWith(".status."), TWINS),
+];
