@@ -7,6 +7,8 @@ pub mod cluster;
 pub mod context;
 pub mod externals;
 pub mod index;
+#[cfg(test)]
+pub(crate) mod lab;
 pub mod machine;
 pub mod reframe;
 pub mod start;

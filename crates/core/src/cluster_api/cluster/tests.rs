@@ -1,1 +1,141 @@
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use machinist_api::cluster_api::{Cluster, condition};
+use serde_json::{Value, json};
 
+use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide};
+use crate::cluster_api::{contract::Contract, machine::Reference};
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+struct World {
+    cluster: Cluster,
+    infrastructure: Option<DynamicObject>,
+    has_control_plane_node: bool,
+    remote: Remote,
+    descendants: Vec<Descendant>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            cluster: serde_json::from_value(json!({
+                "metadata": {
+                    "name": "c", "namespace": "ns", "uid": "uid-c", "generation": 1,
+                    "finalizers": ["cluster.cluster.x-k8s.io"],
+                },
+                "spec": { "infrastructureRef": { "apiGroup": "i", "kind": "FooCluster", "name": "c" } },
+            }))
+            .unwrap(),
+            infrastructure: Some(infrastructure(json!({}), json!({}))),
+            has_control_plane_node: false,
+            remote: Remote { is_up: false, last_success: None, failures: 0 },
+            descendants: Vec::new(),
+        }
+    }
+
+    fn decide(&self) -> ClusterDecision {
+        let infrastructure = match &self.infrastructure {
+            Some(object) => Reference::Found { object, contract: Contract::V1Beta2 },
+            None => Reference::Missing,
+        };
+        let observed = Observed {
+            cluster: &self.cluster,
+            infrastructure,
+            control_plane: Reference::NotDefined,
+            has_control_plane_node: self.has_control_plane_node,
+            remote: self.remote,
+            descendants: self.descendants.clone(),
+        };
+        decide(&observed, now())
+    }
+}
+
+fn infrastructure(spec: Value, status: Value) -> DynamicObject {
+    serde_json::from_value(json!({
+        "apiVersion": "i/v1", "kind": "FooCluster",
+        "metadata": {
+            "name": "c", "labels": { "cluster.x-k8s.io/cluster-name": "c" },
+            "ownerReferences": [{
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "c", "uid": "uid-c",
+                "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec, "status": status,
+    }))
+    .unwrap()
+}
+
+fn descendant(kind: &'static str, is_control_plane: bool) -> Descendant {
+    Descendant {
+        kind,
+        name: "x".to_owned(),
+        uid: "u".to_owned(),
+        is_deleting: false,
+        is_control_plane,
+    }
+}
+
+#[test]
+fn infrastructure_is_reported_once_and_its_endpoint_copied() {
+    let mut world = World::new();
+    let decision = world.decide();
+    assert_eq!(decision.actions, []);
+    assert_eq!(decision.status.initialization.infrastructure_provisioned, None);
+    assert_eq!(decision.status.phase.as_deref(), Some("Provisioning"));
+
+    world.infrastructure = Some(infrastructure(
+        json!({ "controlPlaneEndpoint": { "host": "10.0.0.1", "port": 6443 } }),
+        json!({ "initialization": { "provisioned": true } }),
+    ));
+    let decision = world.decide();
+    assert_eq!(
+        decision.actions,
+        [
+            Action::PatchCluster(json!({
+                "spec": { "controlPlaneEndpoint": { "host": "10.0.0.1", "port": 6443 } }
+            })),
+            Action::EnsureKubeconfig { server: "https://10.0.0.1:6443".to_owned() },
+        ]
+    );
+    assert_eq!(decision.status.phase.as_deref(), Some("Provisioned"));
+    world.cluster.status = Some(decision.status);
+    world.infrastructure = None;
+    let decision = world.decide();
+    assert_eq!(decision.status.initialization.infrastructure_provisioned, Some(true));
+}
+
+#[test]
+fn the_control_plane_came_up_with_its_first_node_and_stays_so() {
+    let mut world = World::new();
+    world.has_control_plane_node = true;
+    let decision = world.decide();
+    assert!(condition::is_true(&decision.status.conditions, "ControlPlaneInitialized"));
+    world.cluster.status = Some(decision.status);
+    world.has_control_plane_node = false;
+    let decision = world.decide();
+    assert!(condition::is_true(&decision.status.conditions, "ControlPlaneInitialized"));
+    assert_eq!(Some(decision.status), world.cluster.status, "a fixpoint");
+}
+
+#[test]
+fn a_cluster_goes_workers_first() {
+    let mut world = World::new();
+    world.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    world.descendants = vec![descendant("MachineDeployment", false), descendant("Machine", true)];
+    let decision = world.decide();
+    assert!(matches!(
+        decision.actions[..],
+        [Action::DeleteDescendant { kind: "MachineDeployment", .. }]
+    ));
+    world.descendants.remove(0);
+    let decision = world.decide();
+    assert!(matches!(decision.actions[..], [Action::DeleteDescendant { kind: "Machine", .. }]));
+    world.descendants.clear();
+    assert_eq!(world.decide().actions, [Action::DeleteExternal(Part::Infrastructure)]);
+    world.infrastructure = None;
+    assert_eq!(world.decide().actions, [Action::RemoveFinalizer]);
+}
