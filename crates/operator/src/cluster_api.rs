@@ -9,6 +9,8 @@ pub mod deployment;
 pub mod externals;
 pub mod health;
 pub mod index;
+#[cfg(test)]
+pub(crate) mod lab;
 pub mod machine;
 pub mod machineset;
 pub mod reframe;

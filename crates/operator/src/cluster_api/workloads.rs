@@ -6,6 +6,8 @@
 
 mod kubeconfig;
 mod nodes;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::BTreeMap,

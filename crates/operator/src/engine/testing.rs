@@ -202,21 +202,26 @@ impl State {
         matches!(
             path.rsplit('/').next(),
             Some(
-                "configmaps"
+                "clusters"
+                    | "configmaps"
                     | "daemonsets"
                     | "deployments"
                     | "events"
+                    | "fooconfigs"
                     | "foomachines"
                     | "leases"
+                    | "machinedeployments"
                     | "machinemaintenances"
                     | "machines"
                     | "machinesets"
                     | "maintenancepolicies"
                     | "metal3remediations"
                     | "nodes"
+                    | "poddisruptionbudgets"
                     | "pods"
                     | "replicasets"
                     | "statefulsets"
+                    | "volumeattachments"
             )
         )
     }

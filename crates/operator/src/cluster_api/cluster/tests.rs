@@ -1,1 +1,58 @@
+use k8s_openapi::{ByteString, api::core::v1::Secret};
+use kube::config::Kubeconfig;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use serde_json::json;
 
+use super::{kubeconfig, reconcile};
+use crate::{
+    cluster_api::lab::{CLUSTERS, Lab, cluster},
+    testing::{SECRETS, read},
+};
+
+fn put_authority(lab: &Lab) {
+    let key = KeyPair::generate().unwrap();
+    let mut parameters = CertificateParams::new(Vec::<String>::new()).unwrap();
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = parameters.self_signed(&key).unwrap();
+    let encoded = |text: String| json!(ByteString(text.into_bytes()));
+    lab.server.put(
+        SECRETS,
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "c-ca", "namespace": "ns" },
+            "data": { "tls.crt": encoded(certificate.pem()), "tls.key": encoded(key.serialize_pem()) },
+        }),
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_gets_its_kubeconfig_once_its_authority_is_there() {
+    let lab = Lab::new();
+    let known = lab.context.stores.clusters.get(&cluster()).unwrap();
+    let server = "https://10.0.0.1:6443";
+    let ensure = || kubeconfig::ensure(&lab.context.base, &known, server);
+    assert!(!ensure().await.unwrap(), "there is no authority yet");
+    put_authority(&lab);
+    assert!(ensure().await.unwrap());
+    assert!(!ensure().await.unwrap(), "one that is there is left alone");
+    let made: Secret = read(lab.stored(SECRETS, "c-kubeconfig").unwrap());
+    assert_eq!(made.type_.as_deref(), Some("cluster.x-k8s.io/secret"));
+    let text = String::from_utf8(made.data.unwrap()["value"].0.clone()).unwrap();
+    let config = Kubeconfig::from_yaml(&text).unwrap();
+    let named = config.clusters[0].cluster.as_ref().unwrap();
+    assert_eq!(named.server.as_deref(), Some(server));
+    assert_eq!(config.current_context.as_deref(), Some("c-admin@c"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_given_its_finalizer_and_then_rests() {
+    let lab = Lab::new();
+    for _ in 0..3 {
+        reconcile(&lab.context, &lab.parts.workloads, cluster()).await;
+    }
+    let stored = lab.stored(CLUSTERS, "c").unwrap();
+    assert_eq!(stored["metadata"]["finalizers"], json!(["cluster.cluster.x-k8s.io"]));
+    assert_eq!(stored["status"]["phase"], "Pending");
+    let before = lab.writes();
+    reconcile(&lab.context, &lab.parts.workloads, cluster()).await;
+    assert_eq!(lab.writes(), before);
+}
