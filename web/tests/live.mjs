@@ -56,7 +56,8 @@ step("a stopped instance appears by itself", async () => {
   await page.locator(".attention").getByRole("link", { name: first }).waitFor();
   await square(first, "down").click();
   await page.locator("#differences", { hasText: "difference" }).waitFor();
-  assert.match(await page.locator("table.views").innerText(), /stopped/);
+  // First it is stopping, and then it is.
+  await page.locator("table.views", { hasText: "stopped" }).waitFor();
   assert.deepEqual(await violations(page), []);
   await page.getByRole("link", { name: /^Drift/ }).click();
   await page
