@@ -12,7 +12,7 @@ import { launch, open } from "./chromium.mjs";
 const PATIENCE = 240_000;
 
 const [url, editor, reader, ...machines] = process.argv.slice(2);
-const [first, second] = machines;
+const [first, second, third] = machines;
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 async function ask(words) {
@@ -56,7 +56,8 @@ step("a stopped instance appears by itself", async () => {
   await page.locator(".attention").getByRole("link", { name: first }).waitFor();
   await square(first, "down").click();
   await page.locator("#differences", { hasText: "difference" }).waitFor();
-  assert.match(await page.locator("table.views").innerText(), /stopped/);
+  // First it is stopping, and then it is.
+  await page.locator("table.views", { hasText: "stopped" }).waitFor();
   assert.deepEqual(await violations(page), []);
   await page.getByRole("link", { name: /^Drift/ }).click();
   await page
@@ -89,13 +90,17 @@ step("what-if changes the plan, and saves nothing", async () => {
   const policy = page.locator("#try-policy");
   await policy.locator("option").nth(1).waitFor({ state: "attached" });
   await policy.selectOption({ index: 1 });
-  // From a window that is open now to one that opens on Christmas Eve only.
+  // From a window that is open now to one that opens on Christmas Eve only, and another machine that retires.
   await page.getByLabel(/^When/).fill("0 3 24 12 *");
+  await page.getByRole("button", { name: "Add an event" }).click();
+  await page.getByLabel("Machine", { exact: true }).fill(third);
   await page.getByRole("button", { name: "See what would change" }).click();
   await page.getByRole("heading", { name: "A trial: nothing is saved" }).waitFor();
-  await page.locator(".changes li", { hasText: second }).waitFor();
+  await page.locator(".changes li", { hasText: third }).waitFor();
+  await page.locator("table.entries tr", { hasText: third }).waitFor();
   assert.deepEqual(await violations(page), []);
   await page.getByRole("button", { name: "Back to the real plan" }).click();
+  await page.locator("table.entries tr", { hasText: third }).waitFor({ state: "detached" });
   assert.deepEqual(await ask("stored"), before);
 });
 
