@@ -10,7 +10,7 @@ SHELL := bash
 # Words for the program that `make up` or `make bench` starts: make up ARGS="--workers 5 --fast"
 ARGS ?=
 
-.PHONY: help up test sim mutants lint audit bench page page-test crds webhooks manifests docs reference tools venv clean clean-cache
+.PHONY: help up test cluster-api sim mutants lint audit bench page page-test crds webhooks manifests docs reference tools venv clean clean-cache
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ up: ## Start a whole cluster on this machine (ARGS="..." go to `machinist up`); 
 
 test: ## Lint, then run every test; prints the minutes of each stage
 	@scripts/test.sh
+
+cluster-api: ## Run the tests with Cluster API's own provider and core manager (not all of them pass yet)
+	@scripts/setup.sh c rust go
+	@scripts/with-environment.sh tools/build.sh capi
+	@scripts/with-environment.sh cargo build --locked --workspace
+	@scripts/with-environment.sh cargo test --locked --workspace --test e2e cluster_api -- --ignored
 
 sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go to `machinist-sim check`)
 	@scripts/setup.sh c rust

@@ -169,7 +169,8 @@ impl TlsServers {
         let address = |server: Option<&TlsServer>| server.map(|server| server.address);
         tell_address(address(webhook.as_ref()), args.webhook_address_file.as_deref())?;
         tell_address(address(metrics.as_ref()), args.metrics_tls_address_file.as_deref())?;
-        let page_address = address(paged.as_ref()).or(plain.as_ref().map(|server| server.address));
+        let page_address =
+            address(paged.as_ref()).or_else(|| plain.as_ref().map(|server| server.address));
         tell_address(page_address, page.page_address_file.as_deref())?;
 
         let shares = (metrics.is_some() && args.metrics_cert_dir.is_none())
@@ -192,7 +193,7 @@ impl TlsServers {
             PageServer::Tls(server, page_keys)
         });
         Ok(Self {
-            page: paged.or(plain.map(PageServer::Plain)),
+            page: paged.or_else(|| plain.map(PageServer::Plain)),
             webhook: webhook.map(|server| (server, keys)),
             metrics: metrics.map(|server| (server, metrics_keys)),
             ca_bundle,

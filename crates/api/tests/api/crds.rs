@@ -41,12 +41,13 @@ fn compare(place: &str, crds: &[CustomResourceDefinition]) {
     assert_eq!(present, wanted, "{place} has other files than the types give: run `make crds`");
     for (name, yaml) in &generated {
         let stored = fs::read_to_string(folder.join(name)).unwrap();
-        if let Some(difference) = first_difference(&stored, yaml) {
-            panic!(
-                "{place}/{name} is not what the types give. {difference}\nRun `make crds` and \
-                 read the difference with `git diff deploy/crds`."
-            );
-        }
+        let difference = first_difference(&stored, yaml);
+        assert!(
+            difference.is_none(),
+            "{place}/{name} is not what the types give. {}\nRun `make crds` and read the difference \
+             with `git diff deploy/crds`.",
+            difference.unwrap_or_default()
+        );
     }
 }
 

@@ -16,6 +16,6 @@ pub fn with_exit_codes(command: Command) -> Command {
         None => EXIT_CODES.to_owned(),
     };
     let short = below(command.get_after_help());
-    let long = below(command.get_after_long_help().or(command.get_after_help()));
+    let long = below(command.get_after_long_help().or_else(|| command.get_after_help()));
     command.after_help(short).after_long_help(long).mut_subcommands(with_exit_codes)
 }

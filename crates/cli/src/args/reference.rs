@@ -73,7 +73,7 @@ fn every_command_and_every_flag_says_what_it_is_for() {
 
 fn section(name: &str, command: &Command) -> String {
     let mut text = format!("\n## {name}\n");
-    let about = command.get_long_about().or(command.get_about());
+    let about = command.get_long_about().or_else(|| command.get_about());
     text.push_str(&format!("\n{}\n", about.map(ToString::to_string).unwrap_or_default()));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
@@ -123,7 +123,7 @@ fn row(argument: &Arg) -> String {
         (Some(short), None) => format!("-{short} {value}"),
         (None, None) => value,
     };
-    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string);
+    let help = argument.get_long_help().or_else(|| argument.get_help()).map(ToString::to_string);
     let mut help = help.unwrap_or_default();
     let values: Vec<String> = argument
         .get_possible_values()

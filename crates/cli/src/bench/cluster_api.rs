@@ -301,7 +301,8 @@ pub fn text(compared: &Comparison) -> String {
         rows.push(cells.to_vec().into());
     };
     let count = |count: usize| format!("{count} ({:.2})", for_each(compared, count));
-    let spans: [(&str, fn(&Measured) -> &Span); 2] =
+    type Of = fn(&Measured) -> &Span;
+    let spans: [(&str, Of); 2] =
         [("zero to Running", |one| &one.up), ("Running to zero", |one| &one.down)];
     for (title, span) in spans {
         row(title, &|_| String::new());

@@ -137,7 +137,7 @@ fn reshaped(value: Value, form: Form, to: Version, served: Served<'_>) -> Value 
             seconds.map_or(value, |seconds| json!(seconds))
         }
         (Form::Duration, Version::V1Beta1) => {
-            value.as_i64().map_or(value.clone(), |seconds| json!(fields::duration(seconds)))
+            value.as_i64().map_or_else(|| value.clone(), |seconds| json!(fields::duration(seconds)))
         }
         (Form::Reference, Version::V1Beta2) => fields::by_group(&value),
         (Form::Reference, Version::V1Beta1) => fields::by_version(&value, served),

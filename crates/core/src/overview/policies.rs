@@ -159,7 +159,7 @@ fn moment_in_words(moment: &YearlyMoment) -> String {
         (None, Some(week), None) => format!("week {week} of {}", moment.month),
         (None, None, _) => moment.month.clone(),
     };
-    moment.time.as_ref().map_or(day.clone(), |time| format!("{day} {time}"))
+    moment.time.as_ref().map_or_else(|| day.clone(), |time| format!("{day} {time}"))
 }
 
 fn settings(policy: &Policy) -> Vec<Fact> {

@@ -318,7 +318,8 @@ fn machines_are_filtered_searched_sorted_and_paged() {
         let names: Vec<&str> = found.into_iter().map(|row| row.name.as_str()).collect();
         (total, names.join(""), next)
     };
-    let table: [(&[(&str, &str)], usize, &str, Option<&str>); 11] = [
+    type Asked<'a> = &'a [(&'a str, &'a str)];
+    let table: [(Asked<'_>, usize, &str, Option<&str>); 11] = [
         (&[], 6, "abcdef", None),
         (&[("limit", "2")], 6, "ab", Some("b")),
         (&[("limit", "2"), ("cursor", "b")], 6, "cd", Some("d")),

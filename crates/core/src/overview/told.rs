@@ -34,7 +34,8 @@ impl<'a> Told<'a> {
         let first = event.first_timestamp.as_ref().map(|time| time.0);
         let first = first.or(micro).or(created)?;
         let of_series = series.and_then(|series| Some(series.last_observed_time.as_ref()?.0));
-        let last = of_series.or(event.last_timestamp.as_ref().map(|time| time.0)).unwrap_or(first);
+        let last =
+            of_series.or_else(|| event.last_timestamp.as_ref().map(|time| time.0)).unwrap_or(first);
         let count = series.and_then(|series| series.count).or(event.count).unwrap_or(1);
         let component = event.source.as_ref().and_then(|source| source.component.as_deref());
         let component = component.or(event.reporting_component.as_deref()).unwrap_or_default();

@@ -26,7 +26,7 @@ pub struct Sight {
 }
 
 pub enum Seen {
-    Whole { metadata: ObjectMeta, object: Value },
+    Whole { metadata: Box<ObjectMeta>, object: Value },
     Missing,
     Unknown(String),
 }
@@ -67,7 +67,7 @@ pub async fn read(context: &Context, kind: &GroupKind, namespace: &str, name: &s
         Ok(Some(object)) => {
             let metadata = object.metadata.clone();
             match serde_json::to_value(&object) {
-                Ok(object) => Seen::Whole { metadata, object },
+                Ok(object) => Seen::Whole { metadata: Box::new(metadata), object },
                 Err(error) => Seen::Unknown(error.to_string()),
             }
         }

@@ -116,7 +116,8 @@ impl<'a> Translation<'a> {
             .filter(|(key, value)| {
                 let is_mark = MARKS.contains(&key.as_str());
                 let text = value.as_str().unwrap_or_default();
-                !is_mark && !(*key == annotation::HOLD && is_hold_of_maintenance(text))
+                let is_ours = *key == annotation::HOLD && is_hold_of_maintenance(text);
+                !is_mark && !is_ours
             })
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();

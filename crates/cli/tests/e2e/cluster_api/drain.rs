@@ -32,6 +32,7 @@ use crate::arena::run;
 const FINALIZER: &str = "played.machinist.dev/instance";
 
 #[test]
+#[ignore = "not yet: `make cluster-api` runs what is there of it"]
 fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
     run(on_both_sides("drain", async |stage| {
         let mut outcome = Outcome::default();

@@ -18,7 +18,7 @@ pub fn scale(replicas: i32, surge: i32, sets: &[Shared], current: Option<usize>)
     let specs: Vec<i32> = sets.iter().map(|set| set.sizes.spec).collect();
     let active: Vec<usize> = (0..sets.len()).filter(|place| at(&specs, *place) > 0).collect();
     let only = match active.as_slice() {
-        [] => current.or((!sets.is_empty()).then_some(0)),
+        [] => current.or_else(|| (!sets.is_empty()).then_some(0)),
         [one] => Some(*one),
         _ => None,
     };

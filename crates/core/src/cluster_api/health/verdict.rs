@@ -190,7 +190,7 @@ impl Causes {
     fn verdict(self, is_without_end: bool, is_going: bool) -> Verdict {
         if !self.failed.is_empty() {
             let own = self.failed.iter().find(|(reason, _)| *reason == reason::UNHEALTHY_MACHINE);
-            let reason = own.or(self.failed.first()).map_or("", |(reason, _)| *reason);
+            let reason = own.or_else(|| self.failed.first()).map_or("", |(reason, _)| *reason);
             let lines: String =
                 self.failed.iter().map(|(_, words)| format!("\n  * {words}")).collect();
             return Verdict::Unhealthy { reason, message: format!("Health check failed:{lines}") };

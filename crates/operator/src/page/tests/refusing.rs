@@ -66,7 +66,8 @@ async fn changes_come_from_the_page_itself_as_json_and_in_small() {
     let path = "/api/v1/machines/b/approve";
     let json = ("content-type", "application/json");
     let large = format!("{{\"x\":\"{}\"}}", "x".repeat(300 * 1024));
-    let table: [(&[(&str, &str)], &str, u16, &str); 11] = [
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let table: [(Headers<'_>, &str, u16, &str); 11] = [
         (&[], "{}", 415, "WrongContentType"),
         (&[("content-type", "text/plain")], "{}", 415, "WrongContentType"),
         (&[("content-type", "application/x-www-form-urlencoded")], "a=b", 415, "WrongContentType"),
