@@ -69,7 +69,12 @@ pub fn api_server(
         .path("proxy-client-cert-file", &credentials.front_proxy_client.certificate)
         .path("proxy-client-key-file", &credentials.front_proxy_client.key);
     if let Some(log) = audit_log {
-        flags.path("audit-log-path", log).path("audit-policy-file", &credentials.audit_policy);
+        flags
+            .path("audit-log-path", log)
+            .path("audit-policy-file", &credentials.audit_policy)
+            // One file, whole: by default the log moves on to another after 100 MB, and who reads
+            // it afterwards misses what was written first.
+            .text("audit-log-maxsize", "100000");
     }
     flags.0
 }
