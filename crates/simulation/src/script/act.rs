@@ -10,22 +10,28 @@ use machinist_testbed::cloud::model::{
 use serde_json::{Value, json};
 
 use super::{
+    kind,
     stage::Stage,
     step::{Announce, ChangeEvents, ConsoleAct, NodeFault, NodeTrouble, PatchObject, Step},
     values::MachineName,
+    witness::MachineSeen,
 };
 use crate::{
     actors::{Disturbance, later, maintainer, text},
-    api_server::{KindRef, ObjectRef, Subresource},
+    api_server::{KindRef, ObjectRef, Scope, Subresource},
     faults::{FaultKind, storm},
     hub::lock,
     process::Incarnation,
-    template,
+    template::{self, cluster_api},
+    workload,
 };
 
 const USER: &str = "user";
 const MACHINES: (&str, &str) = ("machine.openshift.io", "machines");
 const SETS: (&str, &str) = ("machine.openshift.io", "machinesets");
+const CLUSTER_API: (&str, &str) = (cluster_api::GROUP, "machines");
+const POOLS: [(&str, &str); 3] =
+    [SETS, (cluster_api::GROUP, "machinesets"), (cluster_api::GROUP, "machinedeployments")];
 const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 /// How long somebody waits for a Machine to be gone before they make it anew.
 const RECREATION_MAX: Duration = Duration::from_secs(2 * 3600);
@@ -49,17 +55,19 @@ impl Stage<'_> {
                 made.map(drop).ok_or_else(|| format!("health check {} was refused", check.name))
             }
             Step::Scale { pool, replicas } => {
-                self.patch(SETS, pool, json!({ "spec": { "replicas": replicas } }))
+                self.patch(self.pool_kind(pool), pool, json!({ "spec": { "replicas": replicas } }))
             }
             Step::DeletePool { pool, foreground } => {
                 let propagation = if *foreground { "Foreground" } else { "Background" };
                 let options = json!({ "propagationPolicy": propagation });
-                self.scene().delete(USER, SETS, (template::NAMESPACE, pool), options);
+                let at = (template::NAMESPACE, pool.as_str());
+                self.scene().delete(USER, self.pool_kind(pool), at, options);
                 Ok(())
             }
             Step::DeleteMachine(name) => {
                 let seen = self.named(name)?;
-                self.scene().delete(USER, MACHINES, (template::NAMESPACE, &seen.name), Value::Null);
+                let at = (template::NAMESPACE, seen.name.as_str());
+                self.scene().delete(USER, self.machine_kind(&seen), at, Value::Null);
                 Ok(())
             }
             Step::RemoveHooks(name) => {
@@ -69,8 +77,11 @@ impl Stage<'_> {
             Step::Annotate(annotate) => {
                 let body = json!({ "metadata": { "annotations": annotate.annotations } });
                 match (&annotate.machine, &annotate.pool) {
-                    (Some(name), None) => self.patch(MACHINES, &self.named(name)?.name, body),
-                    (None, Some(pool)) => self.patch(SETS, pool, body),
+                    (Some(name), None) => {
+                        let seen = self.named(name)?;
+                        self.patch(self.machine_kind(&seen), &seen.name, body)
+                    }
+                    (None, Some(pool)) => self.patch(self.pool_kind(pool), pool, body),
                     _ => Err("annotate takes either a machine or a pool".to_owned()),
                 }
             }
@@ -97,6 +108,7 @@ impl Stage<'_> {
                 let done = self.scene().patch(USER, Subresource::None, ("", "secrets"), at, body);
                 done.map(drop).ok_or_else(|| "the secret was not changed".to_owned())
             }
+            Step::Create(object) => self.create(object),
             Step::Patch(patch) => self.patch_object(patch),
             Step::DeleteObject(name) => {
                 let found =
@@ -104,7 +116,7 @@ impl Stage<'_> {
                 let Some(found) = found else {
                     return Err(format!("{} {} is not there", name.kind, name.name));
                 };
-                let kind = (group_of(&name.kind), name.kind.as_str());
+                let kind = kind::group_and_plural(&name.kind);
                 let at = (found.namespace(), found.name());
                 self.scene().delete(USER, kind, at, Value::Null);
                 Ok(())
@@ -201,17 +213,24 @@ impl Stage<'_> {
             Step::ThrottleApi(span) => {
                 lock(&self.world.outages()).throttled_until = Some(later(now, span.0));
             }
+            Step::WorkloadsAway(span) => {
+                scene.hub.weather().workloads_away_until = Some(later(now, span.0));
+                scene.server.end_watches(|watch| workload::is_workload(&watch.client));
+            }
+            Step::ProvidersAway(span) => {
+                scene.hub.weather().providers_away_until = Some(later(now, span.0));
+            }
             Step::ExpireHistory => storm::expire_history(scene),
             Step::Watches(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().watches(fault, now);
             }
             Step::Lists(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().lists(fault, now);
             }
             Step::Forbid(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().forbid(fault, now);
             }
             Step::Nodes(fault) => return self.trouble_nodes(fault),
@@ -267,6 +286,35 @@ impl Stage<'_> {
         made.map(drop).ok_or_else(|| format!("machine {name} was refused"))
     }
 
+    /// What keeps the Machines of a pool: a set of either API, or a deployment.
+    fn pool_kind(&self, pool: &str) -> (&'static str, &'static str) {
+        let is_there = |kind: &&(&'static str, &'static str)| {
+            self.scene().objects(kind.0, kind.1).iter().any(|object| object.name() == pool)
+        };
+        POOLS.iter().find(is_there).copied().unwrap_or(SETS)
+    }
+
+    fn machine_kind(&self, seen: &MachineSeen) -> (&'static str, &'static str) {
+        let known = self.scene().objects(CLUSTER_API.0, CLUSTER_API.1);
+        match known.iter().any(|machine| machine.uid() == seen.uid) {
+            true => CLUSTER_API,
+            false => MACHINES,
+        }
+    }
+
+    /// Makes an object of any kind, as it is written.
+    fn create(&self, object: &Value) -> Result<(), String> {
+        let (version, named) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let kind = KindRef::of_names(version, named);
+        let kind = kind.ok_or_else(|| format!("kind {version} {named} is not known"))?.kind;
+        let mut object = object.clone();
+        if kind.scope == Scope::Namespaced && object.pointer("/metadata/namespace").is_none() {
+            object["metadata"]["namespace"] = json!(template::NAMESPACE);
+        }
+        let made = self.scene().create(USER, kind.group, kind.plural, object);
+        made.map(drop).ok_or_else(|| format!("{named} was refused"))
+    }
+
     fn patch(&self, kind: (&str, &str), name: &str, body: Value) -> Result<(), String> {
         let at = (template::NAMESPACE, name);
         let done = self.scene().patch(USER, Subresource::None, kind, at, body);
@@ -280,7 +328,7 @@ impl Stage<'_> {
             return Err(format!("{} {} is not there", patch.kind, patch.name));
         };
         let subresource = if patch.status { Subresource::Status } else { Subresource::None };
-        let kind = (group_of(&patch.kind), patch.kind.as_str());
+        let kind = kind::group_and_plural(&patch.kind);
         let at = (found.namespace(), found.name());
         let done = self.scene().patch(USER, subresource, kind, at, patch.body.clone());
         done.map(drop).ok_or_else(|| format!("{} {} was not changed", patch.kind, found.name()))
@@ -294,12 +342,12 @@ impl Stage<'_> {
         name: &str,
         machine: Option<&MachineName>,
     ) -> Result<Option<ObjectRef>, String> {
-        let found = known_kind(kind)?;
+        let found = kind::known(kind)?;
         let (namespace, name) = match machine {
-            None => (namespace_of(kind, namespace), name.to_owned()),
+            None => (kind::namespace_of(kind, namespace), name.to_owned()),
             Some(machine) => {
                 let seen = self.named(machine)?;
-                if kind == "machines" {
+                if kind::is_machines(kind, Some(machine)) {
                     return Ok(self.stored_machine(&seen));
                 }
                 if kind == "machinemaintenances" {
@@ -432,33 +480,5 @@ impl Stage<'_> {
         let living = self.scene().hub.with_processes(|all| all.living());
         let found = living.into_iter().find(|one| one.process == name);
         found.ok_or_else(|| format!("process {name} is not alive"))
-    }
-}
-
-fn group_of(plural: &str) -> &'static str {
-    match plural {
-        "machines" | "machinesets" | "machinehealthchecks" => "machine.openshift.io",
-        "certificatesigningrequests" => "certificates.k8s.io",
-        "machinemaintenances" => "machinemaintenance.managed.openshift.io",
-        "maintenancepolicies" => "machinist.dev",
-        "poddisruptionbudgets" => "policy",
-        "leases" => "coordination.k8s.io",
-        _ => "",
-    }
-}
-
-fn namespace_of(plural: &str, given: &str) -> String {
-    let usual = match plural {
-        "nodes" | "namespaces" | "certificatesigningrequests" | "maintenancepolicies" => "",
-        "pods" | "poddisruptionbudgets" => "default",
-        _ => template::NAMESPACE,
-    };
-    if given.is_empty() { usual.to_owned() } else { given.to_owned() }
-}
-
-fn known_kind(plural: &str) -> Result<Option<KindRef>, String> {
-    match KindRef::find(group_of(plural), plural) {
-        None if plural != "all" => Err(format!("kind {plural} is not known")),
-        found => Ok(found),
     }
 }

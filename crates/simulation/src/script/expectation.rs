@@ -127,6 +127,13 @@ pub enum Expectation {
     Starts {
         count: Count,
     },
+    /// How many objects of a kind there are.
+    Objects {
+        kind: String,
+        count: Count,
+        #[serde(default)]
+        is: Option<Presence>,
+    },
     /// What is at a path of any object.
     Object {
         kind: String,
