@@ -275,7 +275,7 @@ impl World {
         let scene = &self.scene;
         let namespace = json!({ "metadata": { "name": template::cluster_api::LEASE_NAMESPACE } });
         scene.create("installer", "", "namespaces", namespace);
-        let machine = template::cluster_api::control_plane_machine("control-plane");
+        let machine = template::cluster_api::single_machine("control-plane", true);
         for (group, plural, object) in template::cluster_api::installed().into_iter().chain(machine)
         {
             scene.create("installer", group, plural, object);

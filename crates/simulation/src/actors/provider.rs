@@ -7,10 +7,15 @@ use jiff::Timestamp;
 use machinist_api::cluster_api::names::{kind, label, secret};
 use serde_json::{Value, json};
 
-use super::{Actor, Scene, earliest, later, text};
+use super::{
+    Actor, Scene, earliest,
+    kubelet::{find_node, ready},
+    later, text,
+};
 use crate::{
     api_server::{KindRef, Object, ObjectRef, Subresource, value_at},
-    template::cluster_api::{BOOTSTRAP, GROUP, INFRASTRUCTURE, SCHEME},
+    faults::FaultKind,
+    template::cluster_api::{BOOTSTRAP, GROUP, INFRASTRUCTURE, SCHEME, VERSION},
 };
 
 const WHO: &str = "provider";
@@ -45,12 +50,14 @@ pub struct Provider {
     made: BTreeMap<String, Made>,
     /// When the machine of an object that is deleted is gone, by uid.
     gone_at: BTreeMap<String, Timestamp>,
+    /// What the Nodes of ill machines say of themselves, and until when, by providerID.
+    ill: BTreeMap<String, (Timestamp, &'static str)>,
 }
 
 impl Provider {
     #[must_use]
     pub const fn new(settings: ProviderSettings) -> Self {
-        Self { settings, made: BTreeMap::new(), gone_at: BTreeMap::new() }
+        Self { settings, made: BTreeMap::new(), gone_at: BTreeMap::new(), ill: BTreeMap::new() }
     }
 
     fn follow(
@@ -100,13 +107,47 @@ impl Provider {
             scene.patch(WHO, Subresource::Status, MACHINES, at, body);
         }
         if made.has_joined {
-            return;
+            return self.mind_node(scene, object.name(), &id, now, next);
         }
         if now < made.joins_at {
             return earliest(next, made.joins_at);
         }
         let version = text(machine.value(), "/spec/version");
         made.has_joined = join(scene, object.name(), &id, version, now);
+    }
+
+    /// The kubelet of a machine says that it is well, unless it is ill.
+    fn mind_node(
+        &mut self,
+        scene: &Scene,
+        name: &str,
+        id: &str,
+        now: Timestamp,
+        next: &mut Option<Timestamp>,
+    ) {
+        let (trouble, is_calm) = {
+            let mut weather = scene.hub.weather();
+            (weather.take_node_trouble(id), weather.disturbance.is_none())
+        };
+        if let Some((kind, lasting)) = trouble {
+            // A kubelet that is dead is noticed at once here: how soon is the node lifecycle's affair.
+            let says = if kind == FaultKind::F72 { "Unknown" } else { "False" };
+            self.ill.insert(id.to_owned(), (later(now, lasting), says));
+        }
+        let says = match self.ill.get(id) {
+            Some((until, says)) if now < *until && !is_calm => {
+                earliest(next, *until);
+                says
+            }
+            _ => "True",
+        };
+        let Some(node) = find_node(scene, name) else { return };
+        let is_own = text(node.value(), "/spec/providerID") == id;
+        if is_own && ready(&node) != says {
+            let at = ("", name);
+            scene.patch("kubelet", Subresource::Status, NODES, at, conditions(says, now));
+            mark_pods(scene, name, says == "True");
+        }
     }
 
     fn take_down(
@@ -120,9 +161,20 @@ impl Provider {
         let removal = self.settings.removal;
         let due = *self.gone_at.entry(object.uid().to_owned()).or_insert(later(now, removal));
         if now < due {
+            // Until it is gone it may still join.
+            if let Some(made) = self.made.get_mut(id).filter(|made| !made.has_joined) {
+                if made.joins_at <= now {
+                    made.has_joined = join(scene, object.name(), id, VERSION, now);
+                } else {
+                    earliest(next, made.joins_at);
+                }
+            }
             return earliest(next, due);
         }
-        if self.made.remove(id).is_some() {
+        let is_shared = scene.objects(MACHINES.0, MACHINES.1).iter().any(|other| {
+            other.uid() != object.uid() && text(other.value(), "/spec/providerID") == id
+        });
+        if !is_shared && self.made.remove(id).is_some() {
             scene.hub.note(object.name(), format!("{WHO}: {id} is gone"));
         }
         let body = json!({ "metadata": { "finalizers": [] } });
@@ -210,6 +262,30 @@ fn join(scene: &Scene, name: &str, id: &str, version: &str, now: Timestamp) -> b
         },
     });
     let is_made = scene.create("kubelet", NODES.0, NODES.1, body).is_some();
+    let mut body = conditions("True", now);
+    body["status"]["nodeInfo"] = json!({
+        "architecture": "amd64", "bootID": id, "containerRuntimeVersion": "cri-o://1.36.0",
+        "kernelVersion": "5.14.0", "kubeProxyVersion": "", "kubeletVersion": version,
+        "machineID": id, "operatingSystem": "linux", "osImage": "simulation", "systemUUID": id,
+    });
+    scene.patch("kubelet", Subresource::Status, NODES, ("", name), body);
+    is_made
+}
+
+/// As the node lifecycle does: what is on a Node that is not ready is not ready.
+fn mark_pods(scene: &Scene, node: &str, is_ready: bool) {
+    for pod in scene.objects("", "pods") {
+        if text(pod.value(), "/spec/nodeName") == node {
+            let status = if is_ready { "True" } else { "False" };
+            let body = json!({ "status": { "conditions": [{ "type": "Ready", "status": status }] } });
+            let at = (pod.namespace(), pod.name());
+            scene.patch("node-lifecycle", Subresource::Status, ("", "pods"), at, body);
+        }
+    }
+}
+
+/// What a kubelet says of its Node.
+fn conditions(is_ready: &str, now: Timestamp) -> Value {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let condition = |type_: &str, status: &str| {
         json!({
@@ -217,19 +293,10 @@ fn join(scene: &Scene, name: &str, id: &str, version: &str, now: Timestamp) -> b
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         })
     };
-    let body = json!({ "status": {
-        "conditions": [
-            condition("Ready", "True"),
-            condition("MemoryPressure", "False"),
-            condition("DiskPressure", "False"),
-            condition("PIDPressure", "False"),
-        ],
-        "nodeInfo": {
-            "architecture": "amd64", "bootID": id, "containerRuntimeVersion": "cri-o://1.36.0",
-            "kernelVersion": "5.14.0", "kubeProxyVersion": "", "kubeletVersion": version,
-            "machineID": id, "operatingSystem": "linux", "osImage": "simulation", "systemUUID": id,
-        },
-    } });
-    scene.patch("kubelet", Subresource::Status, NODES, ("", name), body);
-    is_made
+    json!({ "status": { "conditions": [
+        condition("Ready", is_ready),
+        condition("MemoryPressure", "False"),
+        condition("DiskPressure", "False"),
+        condition("PIDPressure", "False"),
+    ] } })
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use machinist_api::names::{maintenance_of, tag};
+use machinist_api::{
+    cluster_api::names::label,
+    names::{maintenance_of, tag},
+};
 use machinist_testbed::cloud::model::{
     Caller, ChangedBy, ConsoleError, CreateTags, EventPatch, HideRequest, Impair, ImpairedCheck,
     InstanceFacts, InstanceState, Request, SpotNoticeRequest, Tag,
@@ -368,7 +371,22 @@ impl Stage<'_> {
                 (String::new(), node.unwrap_or_default())
             }
         };
-        Ok(found.and_then(|kind| self.scene().server.get_object(kind, &namespace, &name)))
+        let Some(found) = found else { return Ok(None) };
+        let stored = self.scene().server.get_object(found, &namespace, &name);
+        Ok(stored.or_else(|| self.set_of_deployment(found, &name)))
+    }
+
+    /// A set that a deployment of Cluster API made has the name that the template gives it; here it has the
+    /// deployment's. Of several it is the first.
+    fn set_of_deployment(&self, kind: KindRef, deployment: &str) -> Option<ObjectRef> {
+        if (kind.kind.group, kind.kind.plural) != POOLS[1] {
+            return None;
+        }
+        let sets = self.scene().server.objects(kind);
+        sets.into_iter().find(|set| {
+            let labels = set.value().pointer("/metadata/labels");
+            labels.and_then(|all| all.get(label::DEPLOYMENT_NAME)) == Some(&Value::from(deployment))
+        })
     }
 
     /// The instance of a Machine; one that lives before one that does not.
@@ -463,8 +481,7 @@ impl Stage<'_> {
             let running = facts.into_iter().filter(|one| one.state == InstanceState::Running);
             running.map(|one| one.id).collect()
         } else {
-            let each = fault.machines.iter().map(|name| self.instance(name).map(|one| one.id));
-            each.collect::<Result<_, _>>()?
+            fault.machines.iter().map(|name| self.guest(name)).collect::<Result<_, _>>()?
         };
         let kind = match fault.are {
             NodeTrouble::NotReady => FaultKind::F71,
@@ -474,6 +491,17 @@ impl Stage<'_> {
             self.scene().hub.weather().trouble_node(&id, kind, fault.lasting.0);
         }
         Ok(())
+    }
+
+    /// What the guest of a Machine is known by: its instance, or its providerID where that is Cluster API's.
+    fn guest(&self, name: &MachineName) -> Result<String, String> {
+        let seen = self.named(name)?;
+        if self.machine_kind(&seen) != CLUSTER_API {
+            return self.instance(name).map(|one| one.id);
+        }
+        let stored = self.stored_machine(&seen);
+        let id = stored.map(|it| text(it.value(), "/spec/providerID").to_owned());
+        id.filter(|id| !id.is_empty()).ok_or_else(|| format!("machine {name} is not provisioned"))
     }
 
     fn process(&self, name: &str) -> Result<std::sync::Arc<Incarnation>, String> {

@@ -19,6 +19,7 @@ use crate::{
     api_server::ObjectRef,
     invariants::{condition_of, is_operator},
     template::cluster_api,
+    workload::is_workload,
 };
 
 /// Both APIs: whatever a script calls a Machine, a pool or a health check may be of either.
@@ -154,6 +155,11 @@ impl Stage<'_> {
                     writes.filter(|(_, plural)| kind.as_ref().is_none_or(|it| it == plural)).count()
                 });
                 counted(&format!("writes{}", described(&[kind.as_deref()])), found, *count)
+            }
+            Expectation::WorkloadWatches { count } => {
+                let watches = self.scene().server.watches();
+                let open = watches.iter().filter(|watch| is_workload(&watch.client));
+                counted("watches of workload clusters", open.count(), *count)
             }
             Expectation::Starts { count } => {
                 let starts = self.scene().hub.with_processes(|all| all.starts());

@@ -10,7 +10,7 @@ use crate::{
     actors::ProviderSettings,
     template::{
         NAMESPACE,
-        cluster_api::{CLUSTER, GROUP, deployment, set},
+        cluster_api::{CLUSTER, GROUP, deployment, set, single_machine},
     },
 };
 
@@ -20,6 +20,8 @@ use crate::{
 pub struct ClusterApi {
     pub deployments: Vec<DeploymentSpec>,
     pub sets: Vec<SetSpec>,
+    /// Machines that no set keeps, besides the first one of the control plane.
+    pub machines: Vec<MachineSpec>,
     /// MachineHealthChecks: their specs without the Cluster, by name.
     pub health_checks: BTreeMap<String, Value>,
     pub provision_seconds: u64,
@@ -33,6 +35,7 @@ impl Default for ClusterApi {
         Self {
             deployments: Vec::new(),
             sets: Vec::new(),
+            machines: Vec::new(),
             health_checks: BTreeMap::new(),
             provision_seconds: 10,
             boot_seconds: 20,
@@ -62,6 +65,20 @@ pub struct DeploymentSpec {
 pub struct SetSpec {
     pub name: String,
     pub replicas: usize,
+    #[serde(default)]
+    pub merge: Value,
+}
+
+/// A Machine that no set keeps.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MachineSpec {
+    pub name: String,
+    #[serde(default)]
+    pub control_plane: bool,
+    /// What the provider calls its machine, where that is known before.
+    #[serde(default)]
+    pub provider_id: Option<String>,
     #[serde(default)]
     pub merge: Value,
 }
@@ -101,7 +118,16 @@ impl ClusterApi {
             json_patch::merge(&mut object, &json!({ "spec": spec }));
             (GROUP, "machinehealthchecks", object)
         });
-        deployments.chain(sets).chain(checks).collect()
+        let machines = self.machines.iter().flat_map(|one| {
+            let [(group, plural, provided), (of, machines, machine)] =
+                single_machine(&one.name, one.control_plane);
+            let known = json!({ "spec": { "providerID": one.provider_id } });
+            [
+                (group, plural, merged(provided, &known)),
+                (of, machines, merged(machine, &one.merge)),
+            ]
+        });
+        deployments.chain(sets).chain(checks).chain(machines).collect()
     }
 }
 

@@ -123,6 +123,10 @@ pub enum Expectation {
         #[serde(default)]
         kind: Option<String>,
     },
+    /// Watches of workload clusters of Cluster API that are open.
+    WorkloadWatches {
+        count: Count,
+    },
     /// Lives of operators that began.
     Starts {
         count: Count,

@@ -79,15 +79,12 @@ fn cluster() -> Value {
     })
 }
 
-/// A Machine of the control plane that nobody keeps, with the provider's object that it names.
+/// A Machine that nobody keeps, with the provider's object that it names.
 #[must_use]
-pub fn control_plane_machine(name: &str) -> [(&'static str, &'static str, Value); 2] {
-    let machine = json!({
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "labels": { label::CLUSTER_NAME: CLUSTER, label::CONTROL_PLANE: "" },
-        },
+pub fn single_machine(name: &str, of_control_plane: bool) -> [(&'static str, &'static str, Value); 2] {
+    let labels = json!({ label::CLUSTER_NAME: CLUSTER });
+    let mut machine = json!({
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels },
         "spec": {
             "clusterName": CLUSTER,
             "version": VERSION,
@@ -95,12 +92,15 @@ pub fn control_plane_machine(name: &str) -> [(&'static str, &'static str, Value)
             "infrastructureRef": {
                 "apiGroup": INFRASTRUCTURE, "kind": "SimMachine", "name": name,
             },
+            "deletion": { "nodeDeletionTimeoutSeconds": 10 },
         },
     });
-    let metadata = json!({
-        "name": name, "namespace": NAMESPACE, "labels": { label::CLUSTER_NAME: CLUSTER },
+    if of_control_plane {
+        machine["metadata"]["labels"][label::CONTROL_PLANE] = json!("");
+    }
+    let provided = json!({
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels }, "spec": {},
     });
-    let provided = json!({ "metadata": metadata, "spec": {} });
     [(INFRASTRUCTURE, "simmachines", provided), (GROUP, "machines", machine)]
 }
 

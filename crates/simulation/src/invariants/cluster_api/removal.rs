@@ -94,8 +94,10 @@ impl Judge {
             .into_iter()
             .filter(|pod| {
                 let on = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-                // On a Node that nobody reaches, what was told to go counts as gone.
-                let is_over = is_unreachable(&node) && pod.metadata.deletion_timestamp.is_some();
+                // On a Node that nobody reaches, what was told to go counts as gone, and so does what does not
+                // work and is kept by a budget only.
+                let is_told = pod.metadata.deletion_timestamp.is_some();
+                let is_over = is_unreachable(&node) && (is_told || !is_ready(pod));
                 on == Some(node_name) && must_go(pod) && !is_over
             })
             .filter_map(|pod| pod.metadata.name)
@@ -175,6 +177,11 @@ fn owner_of(object: &Object) -> Option<&str> {
 /// The played providers' kinds have the plainest of plurals.
 fn plural(kind: &str) -> String {
     format!("{}s", kind.to_lowercase())
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|one| one.type_ == "Ready" && one.status == "True")
 }
 
 fn is_unreachable(node: &Node) -> bool {
