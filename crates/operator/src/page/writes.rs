@@ -8,7 +8,7 @@ use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams},
 };
-use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api};
 use machinist_core::overview::{
     fleet::PlaceWord,
     instant::Instant,
@@ -181,6 +181,16 @@ async fn send(client: Client, write: &Write) -> kube::Result<()> {
         }
         Object::Machine => patch(&Api::<Machine>::namespaced(client, namespace), write).await,
         Object::Pool => patch(&Api::<MachineSet>::namespaced(client, namespace), write).await,
+        Object::ClusterApiMachine => {
+            patch(&Api::<cluster_api::Machine>::namespaced(client, namespace), write).await
+        }
+        Object::ClusterApiSet => {
+            patch(&Api::<cluster_api::MachineSet>::namespaced(client, namespace), write).await
+        }
+        Object::ClusterApiDeployment => {
+            patch(&Api::<cluster_api::MachineDeployment>::namespaced(client, namespace), write)
+                .await
+        }
         Object::Policy => patch(&Api::<MaintenancePolicy>::all(client), write).await,
         Object::Namespace => {
             patch(&Api::<k8s_openapi::api::core::v1::Namespace>::all(client), write).await
