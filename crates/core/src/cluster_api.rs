@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod contract;
 pub mod conversion;
 pub mod deployment;
+pub mod deprecated;
 pub mod health;
 pub mod identity;
 pub mod instance;

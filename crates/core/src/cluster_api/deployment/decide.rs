@@ -157,7 +157,8 @@ fn living(
     // Last: a template that may not be changed keeps nothing from its Machines.
     actions.extend(template_actions(observed));
 
-    let described = status::describe(deployment, policy, &observed.machines, &blocked, now);
+    let described =
+        status::describe(deployment, policy, &observed.machines, current, &blocked, now);
     let mut decision = spaced(observed, described, now);
     decision.actions = actions;
     decision.waiting = waiting;
@@ -387,7 +388,7 @@ fn deleting(observed: &Observed<'_>, now: Timestamp) -> MachineDeploymentDecisio
     let own: Vec<&MachineSet> =
         observed.sets.iter().copied().filter(|set| is_controlled_by(&set.metadata, uid)).collect();
     let status = match validate(deployment) {
-        Ok(policy) => status::describe(deployment, &policy, &observed.machines, &[], now),
+        Ok(policy) => status::describe(deployment, &policy, &observed.machines, None, &[], now),
         Err(fault) => {
             let mut status = status::invalid(deployment, &fault.to_string(), now);
             let deleting = scaling::deleting(true, &observed.machines, now);

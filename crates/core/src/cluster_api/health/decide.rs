@@ -24,6 +24,7 @@ use crate::{
             GroupKind,
             cloning::{self, Clone as Wanted},
         },
+        deprecated,
         identity::{self, Identity, is_deleting, plain_reference},
         machineset::observed::Found,
         pausing,
@@ -238,7 +239,7 @@ fn act(
 ) {
     let mut status = machine.status.clone().unwrap_or_default();
     let generation = machine.metadata.generation;
-    let mut say = |type_, is_true: bool, reason, words: &str| {
+    let say = |status: &mut MachineStatus, type_, is_true: bool, reason: &str, words: &str| {
         let truth = if is_true { TRUE } else { FALSE };
         let new = condition::new(type_, truth, reason, words, now);
         condition::set(&mut status.conditions, new, generation);
@@ -246,28 +247,28 @@ fn act(
     let succeeded = condition_type::HEALTH_CHECK_SUCCEEDED;
     match verdict {
         Verdict::Healthy => {
-            say(succeeded, true, reason::HEALTH_CHECK_SUCCEEDED, "");
+            say(&mut status, succeeded, true, reason::HEALTH_CHECK_SUCCEEDED, "");
             condition::remove(&mut status.conditions, condition_type::EXTERNALLY_REMEDIATED);
+            deprecated::checked(&mut status, None, now);
             decision.actions.extend(withdrawal(observed, policy, machine));
         }
         Verdict::Unhealthy { reason: why, message } => {
-            say(succeeded, false, *why, message);
+            say(&mut status, succeeded, false, why, message);
+            deprecated::checked(&mut status, Some((why, message)), now);
             if is_allowed && !is_deleting(&machine.metadata) {
                 let was_told = condition::is_false(conditions_of(machine), succeeded);
                 match &policy.template {
                     None if is_owner_asked(machine) => {}
                     None => {
                         let type_ = condition_type::OWNER_REMEDIATED;
-                        say(
-                            type_,
-                            false,
-                            reason::WAITING_FOR_REMEDIATION,
-                            "Waiting for remediation",
-                        );
+                        let (why, words) =
+                            (reason::WAITING_FOR_REMEDIATION, "Waiting for remediation");
+                        say(&mut status, type_, false, why, words);
+                        deprecated::owner_remediated(&mut status, Some(Some("")), now);
                     }
                     Some(template) => {
                         let (why, words) = external(observed, decision, template, machine);
-                        say(condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
+                        say(&mut status, condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
                     }
                 }
                 if !was_told {

@@ -14,11 +14,12 @@ use super::{
     observed::{Found, Observed, Part, validate},
     preflight, propagate,
     remediate::remediate,
-    status,
+    status::{self, Blocked},
 };
 use crate::{
     cluster_api::{
         contract::{GroupKind, ownership},
+        deprecated::Hindrance,
         identity::{self, Identity, is_controlled_by, is_deleting, plain_reference},
         pausing,
         scaling::{self, is_live},
@@ -172,7 +173,7 @@ fn living(
 
     let replicas = usize::try_from(set.spec.replicas.unwrap_or(0)).unwrap_or(0);
     let current = members.len() + observed.unreadable;
-    let mut blocked = Vec::new();
+    let mut blocked = Blocked::default();
     if set.spec.replicas.is_none() {
         waiting.push(Wait::on("WaitingForReplicasSet", "spec.replicas is not set"));
     } else if current < replicas {
@@ -184,25 +185,24 @@ fn living(
         } else if !faults.is_empty() {
             after(PREFLIGHT_AGAIN);
         }
-        blocked.extend(template_faults);
-        blocked.extend(faults.iter().cloned());
+        blocked.extend(Hindrance::Template, template_faults);
+        blocked.extend(Hindrance::Preflight, faults.iter().cloned());
         let is_forbidden =
             identity::annotation(&set.metadata, annotation::DISABLE_MACHINE_CREATE) == Some("true");
         let is_looked_at = !observed.templates.is_empty();
-        if blocked.is_empty() && !is_forbidden && is_looked_at {
+        if blocked.by.is_empty() && !is_forbidden && is_looked_at {
             let allowance = ceiling::allow(replicas, missing, current, &observed.bounds);
             let names = observed.fresh_names.iter().take(allowance.count);
             actions.extend(names.map(|name| {
                 Action::Create(Box::new(making::new_machine(set, &observed.templates, name)))
             }));
-            if let Some(refusal) = allowance.refusal {
-                blocked.push(refusal.message);
-            }
+            let refusal = allowance.refusal.map(|refusal| refusal.message);
+            blocked.extend(Hindrance::Failure, refusal);
             if let Some(pause) = allowance.again_after {
                 after(pause);
             }
         }
-        blocked.extend(observed.last_failure.map(str::to_owned));
+        blocked.extend(Hindrance::Failure, observed.last_failure.map(str::to_owned));
     } else if current > replicas {
         let surplus = current - replicas;
         waiting.push(Wait::on("ScalingDown", format!("{surplus} machines are to be deleted")));
@@ -323,7 +323,7 @@ fn deleting(observed: &Observed<'_>, members: &[&Machine], now: Timestamp) -> Ma
         .filter(|machine| is_controlled_by(&machine.metadata, uid))
         .collect();
     let mut status = match MachineSelector::read("spec.selector", &set.spec.selector) {
-        Ok(selector) => status::describe(set, &own, &selector, &[], now),
+        Ok(selector) => status::describe(set, &own, &selector, &Blocked::default(), now),
         Err(fault) => status::invalid(set, &fault.to_string(), now),
     };
     status::put(set, &mut status, [scaling::deleting(true, &own, now)]);
