@@ -291,9 +291,11 @@ fn the_control_plane_is_left_to_its_provider() {
     assert!(entry.waits_on[0].message.contains("KubeadmControlPlane kcp"), "{entry:?}");
 }
 
+type Change = fn(&mut World);
+
 #[test]
 fn what_cluster_api_pauses_or_rolls_out_waits() {
-    let cases: [(&str, fn(&mut World)); 6] = [
+    let cases: [(&str, Change); 6] = [
         ("Cluster c is paused", |world| world.cluster["spec"]["paused"] = json!(true)),
         ("Cluster c is being deleted", |world| {
             world.cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T11:00:00Z");

@@ -4,6 +4,7 @@
 //! provider, the Nodes and the deletion of a Machine are played.
 
 mod bench;
+mod waking;
 
 use machinist_api::MaintenancePhase::{
     Acting, Cancelled, Pending, Scheduled, Succeeded, Surging, Verifying,

@@ -18,15 +18,21 @@ use crate::{
     wake::{Queues, is_heartbeat, maintenance},
 };
 
+/// Whom a change is about, by name.
+struct Concerned {
+    machines: Vec<String>,
+    pools: Vec<String>,
+}
+
 /// Connects the stores to the queues of maintenance. Weakly: what a store holds must not keep the store.
 pub fn connect(base: &Arc<Base>, maintained: &Maintained, workloads: &Workloads, queues: &Queues) {
     let stores = &maintained.stores;
     let (weak, of) = (Arc::downgrade(base), Arc::downgrade(stores));
     let with = {
         let queues = queues.clone();
-        move |names: &dyn Fn(&Stores) -> (Vec<String>, Vec<String>)| {
+        move |concerned: &dyn Fn(&Stores) -> Concerned| {
             if let (Some(base), Some(stores)) = (weak.upgrade(), of.upgrade()) {
-                let (machines, pools) = names(&stores);
+                let Concerned { machines, pools } = concerned(&stores);
                 maintenance::of_cluster_api(&base, &queues, &machines, &pools);
             }
         }
@@ -35,13 +41,16 @@ pub fn connect(base: &Arc<Base>, maintained: &Maintained, workloads: &Workloads,
     stores.machines.on_change(move |change: &Change<Machine>| {
         on(&|stores| {
             let both = change.before.iter().chain(&change.after);
-            (vec![named(&change.key)], both.filter_map(|one| pool_of(stores, one)).collect())
+            Concerned {
+                machines: vec![named(&change.key)],
+                pools: both.filter_map(|one| pool_of(stores, one)).collect(),
+            }
         });
     });
     let on = with.clone();
     stores.deployments.on_change(move |change: &Change<MachineDeployment>| {
         if !is_status(change, |one| &one.spec) {
-            on(&|_| (Vec::new(), vec![named(&change.key)]));
+            on(&|_| Concerned { machines: Vec::new(), pools: vec![named(&change.key)] });
         }
     });
     let on = with.clone();
@@ -52,7 +61,8 @@ pub fn connect(base: &Arc<Base>, maintained: &Maintained, workloads: &Workloads,
         on(&|_| {
             let both = change.before.iter().chain(&change.after);
             let owners = both.filter_map(|one| owner_name(one.meta()));
-            (Vec::new(), owners.chain([named(&change.key)]).collect())
+            let pools = owners.chain([named(&change.key)]).collect();
+            Concerned { machines: Vec::new(), pools }
         });
     });
     let on = with.clone();
@@ -96,7 +106,7 @@ fn of_cluster(
     stores: &Stores,
     cluster: &ObjectKey,
     is_meant: impl Fn(&Machine) -> bool,
-) -> (Vec<String>, Vec<String>) {
+) -> Concerned {
     let of_cluster = index::cluster(&cluster.namespace, &cluster.name);
     let machines = stores.machines.by_index(index::BY_CLUSTER, &of_cluster);
     let machines = machines.iter().filter(|machine| is_meant(machine));
@@ -104,7 +114,8 @@ fn of_cluster(
         machines.clone().filter_map(|machine| pool_of(stores, machine)).collect();
     pools.sort();
     pools.dedup();
-    (machines.map(|machine| maintained::name(&machine.metadata)).collect(), pools)
+    let machines = machines.map(|machine| maintained::name(&machine.metadata)).collect();
+    Concerned { machines, pools }
 }
 
 /// The name of the pool of a Machine.
