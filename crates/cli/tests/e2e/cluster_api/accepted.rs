@@ -35,6 +35,8 @@ const TWINS: &str = "the first of two Machines with one providerID has the Node;
 const COUNTED: &str = "what a MachineDeployment has is counted also while its template is missing, and the message names the template";
 
 const REMEMBERED: &str = "what was handed down to Machines is remembered here, so that what is taken out of a template is taken off them; the original asks who manages each field";
+const LEFT_BEHIND: &str =
+    "the original leaves it behind where its last pass changed the Machine itself";
 const OF_THE_PROVIDER: &str = "the provider writes it, when it next looks at its own object";
 
 const fn accepted(kind: &'static str, path: Path, reason: &'static str) -> Accepted {
@@ -64,6 +66,7 @@ pub const ACCEPTED: &[Accepted] = &[
     accepted("Machine unlabelled", Path::Is(".status.conditions[Ready].message"), ERRORS),
     accepted("MachineDeployment no-template", Path::StartsWith(".status."), COUNTED),
     accepted("MachineSet", Path::Is(".metadata.annotations.machinist.dev/propagated"), REMEMBERED),
+    accepted("Machine", Path::Is(".status.observedGeneration"), LEFT_BEHIND),
     accepted("DevMachine", Path::EndsWith(".observedGeneration"), OF_THE_PROVIDER),
     accepted("Machine twin-b", Path::StartsWith(".status."), TWINS),
 ];

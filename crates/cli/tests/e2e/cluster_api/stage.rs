@@ -211,6 +211,9 @@ impl Stage {
             // It counts Nodes for these, which come anew when the provider was restarted.
             let before = &status["deprecated"]["v1beta1"]["readyReplicas"];
             let is_counted_before = before.as_u64().unwrap_or_default() == count as u64;
+            let told = status["deprecated"]["v1beta1"]["conditions"].as_array();
+            let is_told_before =
+                told.is_some_and(|all| all.iter().all(|one| one["status"] == "True"));
             let is_seen = status["observedGeneration"] == deployment["metadata"]["generation"];
             let quiet = [
                 ("ScalingUp", "False"),
@@ -230,8 +233,8 @@ impl Stage {
                     && is_available.is_some_and(|one| one["status"] == "True")
             };
             let is_complete = machines.len() == count && machines.iter().all(is_running);
-            (is_counted && is_counted_before && is_seen && is_quiet && is_complete)
-                .then_some(machines)
+            let is_whole = is_counted && is_seen && is_quiet && is_complete;
+            (is_whole && is_counted_before && is_told_before).then_some(machines)
         })
         .await
     }

@@ -162,23 +162,3 @@ pub fn put(
         condition::set(&mut status.conditions, new, deployment.metadata.generation);
     }
 }
-
-/// Whether only counts moved, and what is said of Machines by their names.
-pub fn is_mere_progress(stored: &MachineDeploymentStatus, new: &MachineDeploymentStatus) -> bool {
-    let without_counts = |status: &MachineDeploymentStatus| {
-        let mut status = status.clone();
-        status.replicas = None;
-        status.ready_replicas = None;
-        status.available_replicas = None;
-        status.up_to_date_replicas = None;
-        status.versions = Vec::new();
-        status.deprecated = None;
-        for one in &mut status.conditions {
-            if one.type_ != condition_type::DELETING {
-                one.message = String::new();
-            }
-        }
-        status
-    };
-    without_counts(stored) == without_counts(new)
-}

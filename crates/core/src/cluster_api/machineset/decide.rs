@@ -6,7 +6,7 @@ use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
     names::{annotation, finalizer, kind, label},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     delete_order::first_to_go,
@@ -21,7 +21,8 @@ use crate::{
         contract::{GroupKind, ownership},
         deprecated::Hindrance,
         identity::{self, Identity, is_controlled_by, is_deleting, plain_reference},
-        pausing,
+        membership::Member,
+        pausing, progress,
         scaling::{self, is_live},
     },
     decision::{Decision, Wait},
@@ -266,51 +267,22 @@ fn provided_actions(observed: &Observed<'_>, members: &[&Machine]) -> Vec<Action
     actions
 }
 
-/// What is missing on the set itself: its finalizer, owner, labels, and what it is to remember.
+/// What is missing on the set itself, and what it is to remember.
 fn amendment(observed: &Observed<'_>) -> Option<Value> {
     let set = observed.set;
-    let cluster = observed.cluster?;
-    let mut metadata = Map::new();
-    let finalizers = set.metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|known| known == finalizer::MACHINE_SET) {
-        let all: Vec<String> =
-            finalizers.into_iter().chain([finalizer::MACHINE_SET.to_owned()]).collect();
-        metadata.insert("finalizers".to_owned(), json!(all));
-    }
-    let is_of_deployment = identity::label(&set.metadata, label::DEPLOYMENT_NAME).is_some()
-        || identity::controller(&set.metadata).is_some();
-    if !is_of_deployment && !identity::is_owned_by_cluster(&set.metadata, cluster) {
-        let owners = identity::with_owner(&set.metadata, plain_reference(cluster));
-        metadata.insert("ownerReferences".to_owned(), json!(owners));
-    }
-    let cluster_name = &set.spec.cluster_name;
-    if identity::label(&set.metadata, label::CLUSTER_NAME) != Some(cluster_name) {
-        metadata.insert("labels".to_owned(), json!({ label::CLUSTER_NAME: cluster_name }));
-    }
     let objects = observed.machines.iter().map(|machine| &machine.metadata);
     let objects = objects.chain(observed.provided.iter().map(|provided| provided.metadata));
-    if let Some(given) = propagate::to_remember(set, objects) {
-        metadata.insert("annotations".to_owned(), json!({ propagate::GIVEN: given }));
-    }
-    let mut patch = Map::new();
-    if !metadata.is_empty() {
-        patch.insert("metadata".to_owned(), Value::Object(metadata));
-    }
-    let selected = set.spec.selector.match_labels.as_ref();
-    let has = |labels: Option<&String>| labels == Some(cluster_name);
-    let mut spec = Map::new();
-    if !has(selected.and_then(|labels| labels.get(label::CLUSTER_NAME))) {
-        let labels = json!({ "matchLabels": { label::CLUSTER_NAME: cluster_name } });
-        spec.insert("selector".to_owned(), labels);
-    }
-    if !has(set.spec.template.metadata.labels.get(label::CLUSTER_NAME)) {
-        let labels = json!({ "metadata": { "labels": { label::CLUSTER_NAME: cluster_name } } });
-        spec.insert("template".to_owned(), labels);
-    }
-    if !spec.is_empty() {
-        patch.insert("spec".to_owned(), Value::Object(spec));
-    }
-    (!patch.is_empty()).then_some(Value::Object(patch))
+    let given = propagate::to_remember(set, objects);
+    let member = Member {
+        metadata: &set.metadata,
+        cluster_name: &set.spec.cluster_name,
+        selector: &set.spec.selector,
+        template_labels: &set.spec.template.metadata.labels,
+        finalizer: finalizer::MACHINE_SET,
+        is_of_another: identity::label(&set.metadata, label::DEPLOYMENT_NAME).is_some()
+            || identity::controller(&set.metadata).is_some(),
+    };
+    member.amendment(observed.cluster?, given.map(|given| json!({ propagate::GIVEN: given })))
 }
 
 /// All Machines go; then the set does.
@@ -351,18 +323,8 @@ fn deleting(observed: &Observed<'_>, members: &[&Machine], now: Timestamp) -> Ma
     decision
 }
 
-/// Holds back a status in which only counts moved, when one was written a moment ago.
 fn spaced(observed: &Observed<'_>, new: MachineSetStatus, now: Timestamp) -> MachineSetDecision {
-    let stored = observed.set.status.clone().unwrap_or_default();
-    let due = observed.status_written_at.and_then(|at| at.checked_add(status::SPACING).ok());
-    match due {
-        Some(due) if due > now && new != stored && status::is_mere_progress(&stored, &new) => {
-            let mut decision = Decision::settled(stored);
-            decision.recheck_by(due);
-            decision
-        }
-        _ => Decision::settled(new),
-    }
+    progress::spaced(observed.set.status.as_ref(), observed.status_written_at, new, now)
 }
 
 /// Whether the set needs its templates looked at: Machines are missing.

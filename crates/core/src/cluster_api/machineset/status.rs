@@ -1,6 +1,6 @@
 //! What is said of a MachineSet: its counts and its conditions.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
@@ -17,9 +17,6 @@ use crate::{
     },
     selector::MachineSelector,
 };
-
-/// Mere counts are written at most this often; a hundred Machines that become ready at once are then a handful of writes.
-pub const SPACING: SignedDuration = SignedDuration::from_secs(1);
 
 /// What keeps a set from making Machines.
 #[derive(Clone, Debug, Default)]
@@ -112,24 +109,4 @@ pub fn put(
     for new in conditions {
         condition::set(&mut status.conditions, new, set.metadata.generation);
     }
-}
-
-/// Whether only counts moved, and what is said of Machines by their names.
-pub fn is_mere_progress(stored: &MachineSetStatus, new: &MachineSetStatus) -> bool {
-    let without_counts = |status: &MachineSetStatus| {
-        let mut status = status.clone();
-        status.replicas = None;
-        status.ready_replicas = None;
-        status.available_replicas = None;
-        status.up_to_date_replicas = None;
-        status.versions = Vec::new();
-        status.deprecated = None;
-        for one in &mut status.conditions {
-            if one.type_ != condition_type::DELETING {
-                one.message = String::new();
-            }
-        }
-        status
-    };
-    without_counts(stored) == without_counts(new)
 }
