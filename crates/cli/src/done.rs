@@ -63,6 +63,9 @@ fn name(write: &Write) -> String {
         Object::Maintenance => "machinemaintenance.machinemaintenance.managed.openshift.io",
         Object::Machine => "machine.machine.openshift.io",
         Object::Pool => "machineset.machine.openshift.io",
+        Object::ClusterApiMachine => "machine.cluster.x-k8s.io",
+        Object::ClusterApiSet => "machineset.cluster.x-k8s.io",
+        Object::ClusterApiDeployment => "machinedeployment.cluster.x-k8s.io",
         Object::Policy => "maintenancepolicy.machinist.dev",
         Object::Namespace => "namespace",
     };

@@ -17,6 +17,7 @@ mod args;
 mod bench;
 #[cfg(feature = "up")]
 mod cloud;
+mod cluster_api;
 mod completion;
 mod doctor;
 mod document;

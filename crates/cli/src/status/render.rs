@@ -3,11 +3,13 @@
 use clap::builder::styling::{AnsiColor, Style};
 use jiff::Timestamp;
 use machinist_api::names::phase;
+use machinist_core::cluster_api::maintained::parts;
 
 use super::judge::{
     InstanceView, MachineView, NO_PHASE, NodeState, NodeView, PoolView, Report, Waiting,
 };
 use crate::age;
+use crate::document::machine_name;
 use crate::screen::shortened;
 use crate::table::{self, Cell, Row};
 use crate::zone::Zone;
@@ -142,12 +144,12 @@ pub fn summary(report: &Report) -> String {
 
 /// kubectl's `-o name`.
 pub fn names(report: &Report) -> String {
-    let pools = report.pools.iter().map(|pool| ("machineset", &pool.name));
-    let machines = report.machines().map(|machine| ("machine", &machine.name));
-    pools
-        .chain(machines)
-        .map(|(kind, name)| format!("{kind}.machine.openshift.io/{name}\n"))
-        .collect()
+    let pools = report.pools.iter().map(|pool| match parts(&pool.name) {
+        // Of a set or a deployment: `machinist explain` takes this word for both.
+        Some(_) => format!("pool/{}\n", pool.name),
+        None => format!("machineset.machine.openshift.io/{}\n", pool.name),
+    });
+    pools.chain(report.machines().map(|machine| machine_name(&machine.name))).collect()
 }
 
 fn namespace_cell(namespace: &str, layout: &Layout<'_>) -> Vec<Cell> {

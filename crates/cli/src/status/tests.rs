@@ -511,3 +511,33 @@ fn programs_get_the_whole_report() {
         json!({ "machines": 3, "byPhase": { "Running": 3 }, "waitingMachines": 1, "waitingPools": 1 })
     );
 }
+
+#[test]
+fn machines_of_cluster_api_stand_under_their_deployment() {
+    let text = std::fs::read_to_string(crate::testing::testdata("../cluster-api/objects.yaml"));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text.unwrap()).unwrap();
+    let of = |kind: &str| {
+        let found = objects.iter().filter(|object| object["kind"] == kind).cloned();
+        found.map(object).collect::<Vec<DynamicObject>>()
+    };
+    let mut observed = Observed::read([], [], Some(Vec::new()));
+    observed.add(super::fetch::ClusterApiObjects {
+        clusters: of("Cluster"),
+        machines: of("Machine"),
+        sets: of("MachineSet"),
+        deployments: of("MachineDeployment"),
+    });
+    let report = report(&observed);
+    assert_eq!(report.pools.len(), 1);
+    assert_eq!((report.pools[0].name.as_str(), report.pools[0].ready), ("team-a/workers", 2));
+    let machines = &report.pools[0].machines;
+    assert_eq!(machines[0].name, "team-a/workers-x-1");
+    assert_eq!(machines[0].waiting, None);
+    let node = machines[0].node.as_ref().unwrap();
+    assert_eq!((node.name.as_str(), node.state), ("team-a/c1/node-1", NodeState::Ready));
+    assert_eq!(machines[1].waiting.as_ref().unwrap().reason, "StoppedByUser");
+    assert_eq!(report.machines_without_pool[0].phase, "Unreadable");
+    let names = names(&report);
+    assert!(names.contains("pool/team-a/workers\n"), "{names}");
+    assert!(names.contains("machine.cluster.x-k8s.io/team-a/workers-x-1\n"), "{names}");
+}

@@ -15,10 +15,12 @@ use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{Machine, MachineSet, cluster_api};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::fetch::{Observed, Scope, api, fetch, is_forbidden};
+use super::fetch::{
+    ClusterApiObjects, Observed, Scope, api, fetch, is_forbidden, place_of_cluster_api,
+};
 use super::judge::{MachineView, PoolView, Report, Waiting, report};
 use super::render::{Layout, Notation, Room, machine_row};
 use super::{Form, text};
@@ -40,6 +42,10 @@ pub(super) async fn run(connection: &Connection, form: Form<'_>) -> anyhow::Resu
     let may_read_nodes = first.nodes.is_some();
     let mut store = Store { nodes: may_read_nodes.then(Kept::default), ..Store::default() };
     let mut changes = changes(connection, form.scope, may_read_nodes);
+    if first.has_cluster_api {
+        store.cluster_api = Some(Default::default());
+        changes.push(follow_cluster_api(connection, form.scope));
+    }
     let mut screen = Screen::new(form);
     screen.enter();
     screen.show(&report(&first))?;
@@ -79,6 +85,8 @@ enum Change {
     Set(Event<DynamicObject>),
     Machine(Event<DynamicObject>),
     Node(Box<Event<Node>>),
+    /// Of Cluster API, in the order of [`OF_CLUSTER_API`].
+    ClusterApi(usize, Event<DynamicObject>),
 }
 
 type Changes = SelectAll<BoxStream<'static, Result<Change, watcher::Error>>>;
@@ -94,6 +102,27 @@ fn changes(connection: &Connection, scope: &Scope, with_nodes: bool) -> Changes 
         changes.push(nodes.map(|one| one.map(|event| Change::Node(Box::new(event)))).boxed());
     }
     changes
+}
+
+/// The kinds of Cluster API that machines are shown by.
+const OF_CLUSTER_API: usize = 4;
+
+fn follow_cluster_api(
+    connection: &Connection,
+    scope: &Scope,
+) -> BoxStream<'static, Result<Change, watcher::Error>> {
+    let (client, scope) = (&connection.client, &place_of_cluster_api(scope));
+    let kinds: [Api<DynamicObject>; OF_CLUSTER_API] = [
+        api::<cluster_api::Cluster>(client, scope),
+        api::<cluster_api::Machine>(client, scope),
+        api::<cluster_api::MachineSet>(client, scope),
+        api::<cluster_api::MachineDeployment>(client, scope),
+    ];
+    let followed = kinds.into_iter().enumerate().map(|(kind, objects)| {
+        let changes = follow(objects);
+        changes.map(move |one| one.map(|event| Change::ClusterApi(kind, event))).boxed()
+    });
+    futures::stream::select_all(followed).boxed()
 }
 
 fn follow(
@@ -156,6 +185,7 @@ struct Store {
     sets: Kept<DynamicObject>,
     machines: Kept<DynamicObject>,
     nodes: Option<Kept<Node>>,
+    cluster_api: Option<[Kept<DynamicObject>; OF_CLUSTER_API]>,
 }
 
 impl Store {
@@ -168,18 +198,35 @@ impl Store {
                     nodes.take(*event);
                 }
             }
+            Change::ClusterApi(kind, event) => {
+                let kept = self.cluster_api.as_mut().and_then(|kinds| kinds.get_mut(kind));
+                if let Some(kept) = kept {
+                    kept.take(event);
+                }
+            }
         }
     }
 
     fn is_complete(&self) -> bool {
         let nodes = self.nodes.as_ref().is_none_or(|nodes| nodes.is_complete);
-        self.sets.is_complete && self.machines.is_complete && nodes
+        let others = self.cluster_api.iter().flatten().all(|kept| kept.is_complete);
+        self.sets.is_complete && self.machines.is_complete && nodes && others
     }
 
     fn report(&self) -> Report {
         let nodes = self.nodes.as_ref().map(|nodes| nodes.objects.values().cloned().collect());
         let sets = self.sets.objects.values().cloned();
-        report(&Observed::read(sets, self.machines.objects.values().cloned(), nodes))
+        let mut observed = Observed::read(sets, self.machines.objects.values().cloned(), nodes);
+        if let Some([clusters, machines, sets, deployments]) = &self.cluster_api {
+            let all = |kept: &Kept<DynamicObject>| kept.objects.values().cloned().collect();
+            observed.add(ClusterApiObjects {
+                clusters: all(clusters),
+                machines: all(machines),
+                sets: all(sets),
+                deployments: all(deployments),
+            });
+        }
+        report(&observed)
     }
 }
 

@@ -23,12 +23,9 @@ use machinist_core::{
 
 use super::{Maintenance, fleet::Fleet, memory::Planned};
 use crate::{
+    cluster_api::maintained::event_target,
     context::Context,
-    engine::{
-        events::{EventTarget, EventType},
-        queue::Outcome,
-        store::ObjectKey,
-    },
+    engine::{events::EventType, queue::Outcome, store::ObjectKey},
     machine::{superseded_or_failed, until},
     write::{self, Precondition, WriteError},
 };
@@ -104,11 +101,10 @@ fn tell(context: &Context, maintenance: &Maintenance, notes: &[Note]) {
     for note in maintenance.memory.news(notes) {
         tracing::info!(about = note.about, reason = note.reason, "{}", note.message);
         let Some(name) = note.about.strip_prefix("machine/") else { continue };
-        let key = ObjectKey::new(context.stores.maintenance.namespace.as_str(), name);
-        if let Some(machine) = context.stores.machines.get(&key)
+        if let Some(machine) = context.stores.machine_named(name)
             && note.severity == Severity::Warning
         {
-            let target = EventTarget::of(&*machine);
+            let target = event_target(&machine);
             let (type_, reason) = (EventType::Warning, event::FAILED_VALIDATE);
             context.events.record(&target, type_, reason, "Validate", &note.message);
         }

@@ -9,7 +9,7 @@ use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams},
 };
-use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api};
 use machinist_core::overview::{
     fleet::PlaceWord,
     instant::Instant,
@@ -191,6 +191,17 @@ async fn send(client: Client, write: &Write, stores: &Stores) -> kube::Result<()
         Object::Policy => {
             let api = Api::<MaintenancePolicy>::all(client);
             maintenance.policies.apply_written(patch(&api, write).await?);
+        }
+        // The watch of these brings the answer.
+        Object::ClusterApiMachine => {
+            patch(&Api::<cluster_api::Machine>::namespaced(client, namespace), write).await?;
+        }
+        Object::ClusterApiSet => {
+            patch(&Api::<cluster_api::MachineSet>::namespaced(client, namespace), write).await?;
+        }
+        Object::ClusterApiDeployment => {
+            let api = Api::<cluster_api::MachineDeployment>::namespaced(client, namespace);
+            patch(&api, write).await?;
         }
         Object::Namespace => {
             let api = Api::<Namespace>::all(client);
