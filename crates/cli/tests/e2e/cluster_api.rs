@@ -12,7 +12,10 @@ mod stage;
 
 use stage::Stage;
 
-use crate::cluster_api::compare::{Outcome, assert_same};
+use crate::{
+    arena::run,
+    cluster_api::compare::{Outcome, assert_same},
+};
 
 /// Who controls the Machines of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,19 @@ impl Side {
     }
 }
 
+/// One test for all: they take turns with the provider, and a test that waits for its turn would keep another from running.
+#[test]
+fn every_script_comes_out_as_with_the_core_manager() {
+    run(async {
+        drain::a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes().await;
+        bad_input::bad_input_is_named_on_the_object_and_others_go_on().await;
+        life::a_health_check_has_a_sick_machine_replaced().await;
+        life::a_new_template_rolls_with_a_surge_of_one().await;
+        life::a_deployment_scales_from_0_to_50_and_back().await;
+        life::restarts_of_provider_and_controller_lose_and_double_nothing().await;
+    });
+}
+
 /// Runs a script on one side after the other and compares what comes out. Cluster API's manager keeps to no
 /// namespace (see `ClusterApi::start_core`): what the provider writes to objects of another place has it act there too.
 async fn on_both_sides(name: &str, script: impl AsyncFn(&mut Stage) -> Outcome) {
@@ -40,4 +56,5 @@ async fn on_both_sides(name: &str, script: impl AsyncFn(&mut Stage) -> Outcome) 
     };
     let core = play(Side::Core).await;
     assert_same(name, &core, &play(Side::Machinist).await);
+    println!("{name}: the same");
 }

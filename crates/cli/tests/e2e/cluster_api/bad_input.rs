@@ -13,13 +13,11 @@ use super::{
     on_both_sides,
     stage::{Stage, condition, text},
 };
-use crate::arena::run;
 
 const TWIN: &str = "played://twin";
 
-#[test]
-fn bad_input_is_named_on_the_object_and_others_go_on() {
-    run(on_both_sides("bad-input", async |stage| {
+pub async fn bad_input_is_named_on_the_object_and_others_go_on() {
+    on_both_sides("bad-input", async |stage| {
         stage.with_workers().await;
 
         unlabelled_provider(stage).await;
@@ -50,7 +48,8 @@ fn bad_input_is_named_on_the_object_and_others_go_on() {
         let mut outcome = Outcome::default();
         outcome.note_each("bad input", &stage.name, objects);
         outcome
-    }));
+    })
+    .await;
 }
 
 /// A Machine whose provider speaks no contract that can be told.

@@ -27,14 +27,12 @@ use super::{
     on_both_sides,
     stage::{Stage, condition, text},
 };
-use crate::arena::run;
 
 const BUDGET: &str = "disruption budget";
 const FINALIZER: &str = "played.machinist.dev/instance";
 
-#[test]
-fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
-    run(on_both_sides("drain", async |stage| {
+pub async fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
+    on_both_sides("drain", async |stage| {
         let mut outcome = Outcome::default();
         let place = Place::new(stage).await;
         let worker = place.node("worker");
@@ -91,7 +89,8 @@ fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
             })
             .await;
         outcome
-    }));
+    })
+    .await;
 }
 
 async fn drain_rules(stage: &Stage) {

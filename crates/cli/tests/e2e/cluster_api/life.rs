@@ -15,11 +15,9 @@ use super::{
     on_both_sides,
     stage::{Stage, condition, text},
 };
-use crate::arena::run;
 
-#[test]
-fn a_deployment_scales_from_0_to_50_and_back() {
-    run(on_both_sides("scale", async |stage| {
+pub async fn a_deployment_scales_from_0_to_50_and_back() {
+    on_both_sides("scale", async |stage| {
         let mut outcome = Outcome::default();
         stage.with_workers().await;
 
@@ -33,12 +31,12 @@ fn a_deployment_scales_from_0_to_50_and_back() {
         one_of_each(stage, 0).await;
         outcome.note("down", stage).await;
         outcome
-    }));
+    })
+    .await;
 }
 
-#[test]
-fn a_new_template_rolls_with_a_surge_of_one() {
-    run(on_both_sides("roll", async |stage| {
+pub async fn a_new_template_rolls_with_a_surge_of_one() {
+    on_both_sides("roll", async |stage| {
         const REPLICAS: usize = 4;
         let mut outcome = Outcome::default();
         stage.with_workers().await;
@@ -72,12 +70,12 @@ fn a_new_template_rolls_with_a_surge_of_one() {
         one_of_each(stage, REPLICAS).await;
         outcome.note("rolled", stage).await;
         outcome
-    }));
+    })
+    .await;
 }
 
-#[test]
-fn restarts_of_provider_and_controller_lose_and_double_nothing() {
-    run(on_both_sides("restarts", async |stage| {
+pub async fn restarts_of_provider_and_controller_lose_and_double_nothing() {
+    on_both_sides("restarts", async |stage| {
         let mut outcome = Outcome::default();
         stage.with_workers().await;
 
@@ -105,12 +103,12 @@ fn restarts_of_provider_and_controller_lose_and_double_nothing() {
         one_of_each(stage, 5).await;
         outcome.note("down", stage).await;
         outcome
-    }));
+    })
+    .await;
 }
 
-#[test]
-fn a_health_check_has_a_sick_machine_replaced() {
-    run(on_both_sides("remediation", async |stage| {
+pub async fn a_health_check_has_a_sick_machine_replaced() {
+    on_both_sides("remediation", async |stage| {
         let mut outcome = Outcome::default();
         stage.with_workers().await;
         stage.scale(3).await;
@@ -166,7 +164,8 @@ fn a_health_check_has_a_sick_machine_replaced() {
         one_of_each(stage, 3).await;
         outcome.note("remediated", stage).await;
         outcome
-    }));
+    })
+    .await;
 }
 
 /// What a kubelet says whose machine is broken. The in-memory API server has no subresources.
