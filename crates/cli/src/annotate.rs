@@ -26,14 +26,6 @@ impl Effect {
     pub fn of(dry_run: bool) -> Self {
         if dry_run { Self::DryRun } else { Self::Real }
     }
-
-    /// What is put behind a sentence about it, as kubectl does.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Self::Real => "",
-            Self::DryRun => " (dry run)",
-        }
-    }
 }
 
 /// Sends what a person wants written to the object that it is about.

@@ -1,5 +1,5 @@
 //! Who else lives in the cluster? Kubelets, the node lifecycle, whoever signs certificates, a scheduler
-//! with workloads, etcd and its operator, the garbage collector, and a user.
+//! with workloads, etcd and its operator, the garbage collector, the providers of Cluster API, and a user.
 //!
 //! Each is a plain machine that looks at the truth and writes past all faults, so that only the
 //! operator's own path is disturbed. One task plays them all: it wakes on changes and at the time that
@@ -9,6 +9,7 @@ mod etcd;
 mod garbage;
 mod kubelet;
 pub(crate) mod maintainer;
+mod provider;
 mod signer;
 mod stranger;
 mod user;
@@ -24,6 +25,7 @@ pub use self::{
     garbage::GarbageCollector,
     kubelet::{Disturbance, KubeletSettings, Kubelets},
     maintainer::MaintenanceAct,
+    provider::{Provider, ProviderSettings},
     signer::Signer,
     stranger::{Stranger, Strangers},
     user::{Act, ConsoleVerb, User},

@@ -8,6 +8,7 @@
 mod certificates;
 mod cloud;
 mod cluster;
+mod cluster_api;
 mod health;
 mod liveness;
 mod maintenance;
@@ -25,6 +26,7 @@ use machinist_testbed::cloud::model::{InstanceFacts, InstanceState};
 pub(crate) use self::truth::condition as condition_of;
 use self::{
     certificates::CertificateTruth,
+    cluster_api::FleetTruth,
     health::CheckTruth,
     maintenance::MaintenanceTruth,
     truth::{InstanceTruth, MachineTruth, SetTruth},
@@ -88,6 +90,7 @@ pub struct Judge {
     /// Health checks, by uid.
     checks: BTreeMap<String, CheckTruth>,
     certificates: CertificateTruth,
+    cluster_api: FleetTruth,
     maintenance: MaintenanceTruth,
     /// When each process last renewed each lease.
     renewals: BTreeMap<(String, String), Timestamp>,
@@ -126,6 +129,7 @@ impl Judge {
             instances: BTreeMap::new(),
             checks: BTreeMap::new(),
             certificates: CertificateTruth::default(),
+            cluster_api: FleetTruth::default(),
             maintenance: MaintenanceTruth::default(),
             renewals: BTreeMap::new(),
             fresh_reads: BTreeMap::new(),

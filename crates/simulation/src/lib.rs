@@ -2,7 +2,7 @@
 //!
 //! `api_server` is the cluster's API in memory, under the real `kube::Client`; `cloud` is the testbed's
 //! pure model of EC2 behind the operator's provider; `process` runs the operator's own code; `actors` are
-//! everybody else. `world` puts them together from a plan that `swarm` draws from a seed, `faults` makes
+//! everybody else, the providers of Cluster API among them, whose machines an operator reaches through `workload`. `world` puts them together from a plan that `swarm` draws from a seed, `faults` makes
 //! things go wrong, `invariants` says what must hold all the same, and `trace` tells what happened. `dump`
 //! brings a fleet to life that was somewhere else.
 
@@ -28,4 +28,5 @@ pub mod tally;
 pub mod template;
 pub mod trace;
 pub mod weather;
+pub mod workload;
 pub mod world;

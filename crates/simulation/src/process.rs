@@ -18,7 +18,6 @@ use machinist_operator::{
     approval::kubelets::Kubelets,
     args::Args,
     client,
-    cluster_api::workloads::NoWorkloads,
     engine::{env::Env, supervisor::Supervisor},
     http::Readiness,
     metrics::Metrics,
@@ -28,7 +27,13 @@ use machinist_operator::{
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    api_server::ApiServer, certificates, chance::Chance, cloud::SimulatedClouds, hub::Hub, template,
+    api_server::ApiServer,
+    certificates,
+    chance::Chance,
+    cloud::SimulatedClouds,
+    hub::Hub,
+    template,
+    workload::{self, SimulatedWorkloads},
 };
 
 /// One life of a process, from its start to its end.
@@ -120,7 +125,7 @@ pub struct Processes {
 impl Processes {
     #[must_use]
     pub fn get(&self, tag: &str) -> Option<Arc<Incarnation>> {
-        self.lives.get(tag).cloned()
+        self.lives.get(workload::life_of(tag)).cloned()
     }
 
     /// Those that live, in the order of their names.
@@ -215,7 +220,12 @@ async fn live(
         kubelets: Arc::new(ServingKubelets { hub: Arc::clone(&parts.hub) }),
         // Nothing is served here.
         ca_bundle: CaBundle::fixed(Authorities::ToldByOthers),
-        workloads: Arc::new(NoWorkloads),
+        workloads: Arc::new(SimulatedWorkloads {
+            hub: Arc::clone(&parts.hub),
+            server: parts.server.clone(),
+            life: incarnation.tag.clone(),
+            metrics: metrics.clone(),
+        }),
     };
     let supervisor = Supervisor::new();
     let spawner = supervisor.spawner();

@@ -1,5 +1,7 @@
 //! What do the objects of a simulated cluster look like? As an installer makes them.
 
+pub mod cluster_api;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use machinist_api::names::{self, annotation, label, secret_key};
 use machinist_testbed::cloud::model::WorldIds;

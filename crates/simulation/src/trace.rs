@@ -92,7 +92,7 @@ pub fn describe(commit: &Commit) -> Option<(String, String)> {
     let name = object.name();
     let plural = commit.kind.kind.plural;
     let subject = match plural {
-        "machines" => name.to_owned(),
+        "machines" | "simmachines" | "simconfigs" => name.to_owned(),
         "machinemaintenances" => text_at(object.value(), "/spec/machinelink").unwrap_or_default(),
         "events" => text_at(object.value(), "/regarding/name")
             .or_else(|| text_at(object.value(), "/involvedObject/name"))
@@ -162,6 +162,20 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
             ("deleted", "/metadata/deletionTimestamp"),
             ("error", "/status/errorMessage"),
         ],
+        "machinedeployments" => &[
+            ("replicas", "/spec/replicas"),
+            ("status.replicas", "/status/replicas"),
+            ("available", "/status/availableReplicas"),
+            ("upToDate", "/status/upToDateReplicas"),
+            ("deleted", "/metadata/deletionTimestamp"),
+        ],
+        "simmachines" | "simconfigs" => &[
+            ("owner", "/metadata/ownerReferences/0/kind"),
+            ("providerID", "/spec/providerID"),
+            ("secret", "/status/dataSecretName"),
+            ("deleted", "/metadata/deletionTimestamp"),
+            ("finalizers", "/metadata/finalizers"),
+        ],
         "nodes" => &[
             ("providerID", "/spec/providerID"),
             ("unschedulable", "/spec/unschedulable"),
@@ -212,7 +226,13 @@ fn changes(commit: &Commit, plural: &str) -> Vec<String> {
     }
     let tells_conditions = matches!(
         plural,
-        "machines" | "machinesets" | "nodes" | "machinehealthchecks" | "certificatesigningrequests"
+        "machines"
+            | "machinesets"
+            | "machinedeployments"
+            | "clusters"
+            | "nodes"
+            | "machinehealthchecks"
+            | "certificatesigningrequests"
     );
     if tells_conditions {
         found.extend(condition_changes(before, after));

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
+
 use crate::{actors::Disturbance, faults::FaultKind};
 
 /// Set by whoever injects faults, read by the actors.
@@ -23,6 +25,10 @@ pub struct Weather {
     pub renewals: BTreeSet<String>,
     /// The certificates, as `status.certificate` holds them, that living kubelets serve with, by Node.
     pub served: BTreeMap<String, Arc<str>>,
+    /// Until when no operator reaches a workload cluster of Cluster API.
+    pub workloads_away_until: Option<Timestamp>,
+    /// Until when the providers of Cluster API do nothing.
+    pub providers_away_until: Option<Timestamp>,
     /// The instances that had a Node's name, in the order in which they first asked under it.
     bearers: BTreeMap<String, Vec<String>>,
     node_troubles: BTreeMap<String, (FaultKind, Duration)>,

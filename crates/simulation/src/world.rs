@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::{
     actors::{
-        self, Actor, Etcd, GarbageCollector, Kubelets, Scene, Signer, User, Workloads, maintainer,
+        self, Actor, Etcd, GarbageCollector, Kubelets, Provider, ProviderSettings, Scene, Signer,
+        User, Workloads, maintainer,
     },
     api_server::{ApiServer, Config, Subresource},
     chance::Chance,
@@ -86,6 +87,8 @@ pub struct Extras {
     pub rest_minutes: Option<u64>,
     /// When it begins, instead of the usual time.
     pub start: Option<Timestamp>,
+    /// How fast the providers of Cluster API are, where operators look after its Machines.
+    pub cluster_api: Option<ProviderSettings>,
 }
 
 impl RunReport {
@@ -197,9 +200,14 @@ impl World {
             rest_minutes: extras.rest_minutes.unwrap_or(REST_MINUTES),
         };
         world.install();
+        let mut actors = world.actors();
+        if let Some(settings) = &extras.cluster_api {
+            world.install_cluster_api();
+            actors.push(Box::new(Provider::new(settings.clone())));
+        }
         world.disturb();
         spawner.spawn("cloud", world.scene.cloud.clone().keep_time());
-        spawner.spawn("actors", actors::play(world.scene.clone(), world.actors()));
+        spawner.spawn("actors", actors::play(world.scene.clone(), actors));
         for number in 0..plan.processes {
             let name = ["a", "b", "c"].get(number).copied().unwrap_or("z").to_owned();
             let parts = ProcessParts {
@@ -259,6 +267,18 @@ impl World {
         }
         for (plural, object) in self.plan.objects(&self.ids) {
             scene.create("installer", "machine.openshift.io", plural, object);
+        }
+    }
+
+    /// The Cluster, what its providers bring, and the first Machine of its control plane.
+    fn install_cluster_api(&self) {
+        let scene = &self.scene;
+        let namespace = json!({ "metadata": { "name": template::cluster_api::LEASE_NAMESPACE } });
+        scene.create("installer", "", "namespaces", namespace);
+        let machine = template::cluster_api::single_machine("control-plane", true);
+        for (group, plural, object) in template::cluster_api::installed().into_iter().chain(machine)
+        {
+            scene.create("installer", group, plural, object);
         }
     }
 
@@ -328,6 +348,9 @@ impl World {
         let machines = scene.objects("machine.openshift.io", "machines");
         for node in scene.objects("", "nodes") {
             let provider_id = node.value().pointer("/spec/providerID").and_then(Value::as_str);
+            // The provider of Cluster API has its own books.
+            let provider_id =
+                provider_id.filter(|id| !id.starts_with(template::cluster_api::SCHEME));
             let Some(id) = provider_id.and_then(InstanceId::from_provider_id) else { continue };
             let is_recorded = machines.iter().any(|machine| {
                 let recorded = machine.value().pointer("/status/providerStatus/instanceId");
@@ -349,6 +372,8 @@ impl World {
             let mut weather = scene.hub.weather();
             weather.disturbance = None;
             weather.standing.clear();
+            weather.workloads_away_until = None;
+            weather.providers_away_until = None;
         }
         scene.cloud.disturb_notices(Duration::ZERO, 0.0, 0.0);
         scene.cloud.change(|model, _| model.clear_faults());
@@ -494,7 +519,9 @@ fn api_server(hub: &Arc<Hub>, seed: u64) -> ApiServer {
         }
         let is_telling = match plural {
             "nodes" | "pods" | "certificatesigningrequests" => true,
-            "machines" | "machinesets" => commit.subresource != Subresource::Status,
+            "machines" | "machinesets" | "simmachines" | "simconfigs" => {
+                commit.subresource != Subresource::Status
+            }
             _ => false,
         };
         if is_telling {

@@ -185,11 +185,7 @@ impl<'a> Gatherer<'_, 'a> {
         let label_of = |key: &str| labels.and_then(|all| all.get(key)).map(String::as_str);
         let is_control_plane =
             has_control_plane_role(machine) || sight.node.is_some_and(node::is_control_plane);
-        let subject = Subject {
-            labels,
-            pool: set.and_then(|set| set.metadata.name.as_deref()),
-            role: label_of(label::MACHINE_ROLE),
-        };
+        let subject = Subject::of(machine);
         let usual = Policy::default();
         let policies = self.cluster.policies;
         let policy = match policies.resolve(&subject).policy {
@@ -209,7 +205,8 @@ impl<'a> Gatherer<'_, 'a> {
         let fleet_machine = FleetMachine {
             name,
             uid: machine.metadata.uid.as_deref().unwrap_or_default(),
-            pool: subject.pool,
+            pool: set.and_then(|set| set.metadata.name.as_deref()),
+            maker: subject.pool,
             zone: label_of(label::ZONE),
             role: subject.role,
             labels,

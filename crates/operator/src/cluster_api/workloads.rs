@@ -59,16 +59,6 @@ pub trait ConnectWorkload: Send + Sync {
     async fn connect(&self, kubeconfig: &str) -> anyhow::Result<Client>;
 }
 
-/// Reaches no workload cluster: for a world that has none.
-pub struct NoWorkloads;
-
-#[async_trait]
-impl ConnectWorkload for NoWorkloads {
-    async fn connect(&self, _: &str) -> anyhow::Result<Client> {
-        anyhow::bail!("there are no workload clusters here")
-    }
-}
-
 /// What is known of one workload cluster.
 #[derive(Clone)]
 pub enum Reach {

@@ -10,7 +10,7 @@ use k8s_openapi::api::{
 };
 use machinist_api::{
     Machine, MachineMaintenance, MachineSet, MaintenanceAction, MaintenancePhase, MaintenanceWork,
-    names::{annotation, label},
+    names::annotation,
 };
 use machinist_core::{
     cloud::Instance,
@@ -277,7 +277,8 @@ fn gathered(
         // Nothing is known anew of what is gone, and what was known stays.
         let known = object.status.as_ref().map(|status| status.reasons.clone());
         let reasons = Merged { reasons: known.unwrap_or_default(), news: Vec::new() };
-        let policy = policy_of(&policies, None, work.pool.as_deref());
+        let subject = Subject { labels: None, pool: work.pool.as_deref(), role: None };
+        let policy = policy_of(&policies, &subject);
         let facts = Facts {
             reasons,
             is_control_plane: work.control_plane,
@@ -287,8 +288,7 @@ fn gathered(
         };
         return (None, facts);
     };
-    let pool = set.and_then(|set| set.metadata.name.as_deref());
-    let policy = policy_of(&policies, Some(&sighted.machine), pool);
+    let policy = policy_of(&policies, &Subject::of(&sighted.machine));
     let fleet = Fleet {
         budgets: budgets_of(context, &sighted.pods),
         machines: vec![sighted],
@@ -313,14 +313,8 @@ fn gathered(
 }
 
 /// The policy that holds; one that cannot be used leaves what holds without any.
-pub(super) fn policy_of(
-    policies: &PolicySet,
-    machine: Option<&Machine>,
-    pool: Option<&str>,
-) -> Policy {
-    let labels = machine.and_then(|machine| machine.metadata.labels.as_ref());
-    let role = labels.and_then(|all| all.get(label::MACHINE_ROLE)).map(String::as_str);
-    match policies.resolve(&Subject { labels, pool, role }).policy {
+pub(super) fn policy_of(policies: &PolicySet, subject: &Subject<'_>) -> Policy {
+    match policies.resolve(subject).policy {
         Chosen::Valid(policy) => policy.clone(),
         Chosen::Invalid { .. } => Policy::default(),
     }

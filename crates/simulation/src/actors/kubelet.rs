@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use machinist_testbed::cloud::model::{InstanceFacts, InstanceState};
 use serde_json::Value;
 
+pub(super) use self::node::{find_node, ready};
 use self::{
-    node::{find_node, node_object, node_status, provider_id, ready, unknown_status},
+    node::{node_object, node_status, provider_id, unknown_status},
     papers::Papers,
 };
 use super::{Actor, Scene, earliest, later, text};

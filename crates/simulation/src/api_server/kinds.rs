@@ -101,6 +101,14 @@ const CUSTOM: Kind = Kind {
 const WORKLOAD: Kind =
     Kind { group: "apps", generation: Generation::Counted, has_status: true, ..BASE };
 
+const CLUSTER_API: Kind = Kind { group: "cluster.x-k8s.io", version: "v1beta2", ..CUSTOM };
+
+const INFRASTRUCTURE: Kind = Kind {
+    group: "infrastructure.cluster.x-k8s.io",
+    fields: Fields::CustomUnchecked,
+    ..CLUSTER_API
+};
+
 const EVENT_FIELDS: &[&str] = &[
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -272,6 +280,100 @@ pub static KINDS: &[Kind] = &[
         fields: Fields::CustomUnchecked,
         ..CUSTOM
     },
+    Kind {
+        kind: "Cluster",
+        plural: "clusters",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_clusters.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    Kind {
+        kind: "Machine",
+        plural: "machines",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_machines.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    Kind {
+        kind: "MachineSet",
+        plural: "machinesets",
+        has_scale: true,
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_machinesets.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    Kind {
+        kind: "MachineDeployment",
+        plural: "machinedeployments",
+        has_scale: true,
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_machinedeployments.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    Kind {
+        kind: "MachineHealthCheck",
+        plural: "machinehealthchecks",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_machinehealthchecks.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    Kind {
+        kind: "MachineDrainRule",
+        plural: "machinedrainrules",
+        fields: Fields::Custom(include_str!(
+            "../../../../deploy/crds/cluster-api/cluster.x-k8s.io_machinedrainrules.yaml"
+        )),
+        ..CLUSTER_API
+    },
+    // What the providers of Cluster API bring, played by an actor.
+    Kind { kind: "SimMachine", plural: "simmachines", ..INFRASTRUCTURE },
+    Kind { kind: "SimMachineTemplate", plural: "simmachinetemplates", ..INFRASTRUCTURE },
+    Kind {
+        group: "bootstrap.cluster.x-k8s.io",
+        kind: "SimConfig",
+        plural: "simconfigs",
+        ..INFRASTRUCTURE
+    },
+    Kind {
+        group: "bootstrap.cluster.x-k8s.io",
+        kind: "SimConfigTemplate",
+        plural: "simconfigtemplates",
+        ..INFRASTRUCTURE
+    },
+    Kind {
+        group: "controlplane.cluster.x-k8s.io",
+        kind: "SimControlPlane",
+        plural: "simcontrolplanes",
+        ..INFRASTRUCTURE
+    },
+    Kind {
+        group: "apiextensions.k8s.io",
+        kind: "CustomResourceDefinition",
+        plural: "customresourcedefinitions",
+        scope: Scope::Cluster,
+        fields: Fields::CustomUnchecked,
+        ..CUSTOM
+    },
+    Kind {
+        kind: "PersistentVolume",
+        plural: "persistentvolumes",
+        scope: Scope::Cluster,
+        has_status: true,
+        ..BASE
+    },
+    Kind {
+        group: "storage.k8s.io",
+        kind: "VolumeAttachment",
+        plural: "volumeattachments",
+        scope: Scope::Cluster,
+        has_status: true,
+        ..BASE
+    },
 ];
 
 /// A served resource and where its objects are kept.
@@ -360,6 +462,12 @@ impl Kind {
         } else {
             format!("{}.{}", self.kind, self.group)
         }
+    }
+
+    /// Whether it is one of Cluster API's own kinds, whose plurals the Machine API has as well.
+    #[must_use]
+    pub fn is_of_cluster_api(&self) -> bool {
+        self.group == CLUSTER_API.group
     }
 
     pub(super) const fn is_custom(&self) -> bool {

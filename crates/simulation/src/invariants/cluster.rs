@@ -6,7 +6,7 @@ use machinist_testbed::cloud::model::InstanceState;
 use serde_json::Value;
 
 use super::{
-    Judge,
+    Judge, cluster_api,
     truth::{MachineTruth, condition},
 };
 use crate::api_server::value_at;
@@ -38,8 +38,14 @@ impl Judge {
                 commit.object().name()
             );
         }
+        if cluster_api::is_about(commit) {
+            return self.cluster_api_changed(commit, by_operator);
+        }
         if plural == "nodes" {
             self.cordon_changed(commit, by_operator);
+        }
+        if plural == "nodes" && by_operator {
+            self.check_workload_node(commit);
         }
         match plural {
             "leases" => self.note_renewal(commit),

@@ -15,8 +15,8 @@ use machinist_core::{
 };
 use machinist_testbed::cloud::model::{InstanceFacts, InstanceState, ScheduledEvent};
 
-use super::{Counts, Judge};
-use crate::api_server::ApiServer;
+use super::{Counts, Judge, cluster_api};
+use crate::{api_server::ApiServer, template::cluster_api::SCHEME};
 
 /// What is not as wanted, with the promise that says so; empty once all is well.
 #[must_use]
@@ -61,6 +61,7 @@ pub fn unsettled(
     }
     open.extend(judge.unsettled_maintenance(events, now));
     open.extend(left_over(&machines, &nodes, instances));
+    open.extend(cluster_api::unsettled(server));
     open
 }
 
@@ -240,6 +241,10 @@ fn left_over(
     }
     for node in nodes {
         let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+        // Those of Cluster API are counted with its Machines.
+        if provider_id.is_some_and(|id| id.starts_with(SCHEME)) {
+            continue;
+        }
         let id = provider_id.and_then(InstanceId::from_provider_id);
         let is_live = id.is_some_and(|id| {
             instances.iter().any(|one| one.id == id.0 && one.state != InstanceState::Terminated)

@@ -57,6 +57,8 @@ pub const CHECKED: &[(&str, &str)] = &[
         "a first certificate is approved once for a Machine that is new and has that name, and one to \
          serve only for the Machine's own names; once quiet, every kubelet has both",
     ),
+    ("CA1", "a MachineDeployment of Cluster API has one MachineSet for each template"),
+    ("CA2", "a Machine of Cluster API has one object of each provider"),
     ("L1", "once quiet, all is as wanted and stays so"),
     ("L2", "once quiet, a Machine being deleted is gone or says what it waits for"),
     ("L3", "once quiet, no instance and no Node is left over"),

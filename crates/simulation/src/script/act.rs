@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use machinist_api::names::{maintenance_of, tag};
+use machinist_api::{
+    cluster_api::names::label,
+    names::{maintenance_of, tag},
+};
 use machinist_testbed::cloud::model::{
     Caller, ChangedBy, ConsoleError, CreateTags, EventPatch, HideRequest, Impair, ImpairedCheck,
     InstanceFacts, InstanceState, Request, SpotNoticeRequest, Tag,
@@ -10,22 +13,28 @@ use machinist_testbed::cloud::model::{
 use serde_json::{Value, json};
 
 use super::{
+    kind,
     stage::Stage,
     step::{Announce, ChangeEvents, ConsoleAct, NodeFault, NodeTrouble, PatchObject, Step},
     values::MachineName,
+    witness::MachineSeen,
 };
 use crate::{
     actors::{Disturbance, later, maintainer, text},
-    api_server::{KindRef, ObjectRef, Subresource},
+    api_server::{KindRef, ObjectRef, Scope, Subresource},
     faults::{FaultKind, storm},
     hub::lock,
     process::Incarnation,
-    template,
+    template::{self, cluster_api},
+    workload,
 };
 
 const USER: &str = "user";
 const MACHINES: (&str, &str) = ("machine.openshift.io", "machines");
 const SETS: (&str, &str) = ("machine.openshift.io", "machinesets");
+const CLUSTER_API: (&str, &str) = (cluster_api::GROUP, "machines");
+const POOLS: [(&str, &str); 3] =
+    [SETS, (cluster_api::GROUP, "machinesets"), (cluster_api::GROUP, "machinedeployments")];
 const REQUESTS: (&str, &str) = ("certificates.k8s.io", "certificatesigningrequests");
 /// How long somebody waits for a Machine to be gone before they make it anew.
 const RECREATION_MAX: Duration = Duration::from_secs(2 * 3600);
@@ -49,17 +58,19 @@ impl Stage<'_> {
                 made.map(drop).ok_or_else(|| format!("health check {} was refused", check.name))
             }
             Step::Scale { pool, replicas } => {
-                self.patch(SETS, pool, json!({ "spec": { "replicas": replicas } }))
+                self.patch(self.pool_kind(pool), pool, json!({ "spec": { "replicas": replicas } }))
             }
             Step::DeletePool { pool, foreground } => {
                 let propagation = if *foreground { "Foreground" } else { "Background" };
                 let options = json!({ "propagationPolicy": propagation });
-                self.scene().delete(USER, SETS, (template::NAMESPACE, pool), options);
+                let at = (template::NAMESPACE, pool.as_str());
+                self.scene().delete(USER, self.pool_kind(pool), at, options);
                 Ok(())
             }
             Step::DeleteMachine(name) => {
                 let seen = self.named(name)?;
-                self.scene().delete(USER, MACHINES, (template::NAMESPACE, &seen.name), Value::Null);
+                let at = (template::NAMESPACE, seen.name.as_str());
+                self.scene().delete(USER, self.machine_kind(&seen), at, Value::Null);
                 Ok(())
             }
             Step::RemoveHooks(name) => {
@@ -69,8 +80,11 @@ impl Stage<'_> {
             Step::Annotate(annotate) => {
                 let body = json!({ "metadata": { "annotations": annotate.annotations } });
                 match (&annotate.machine, &annotate.pool) {
-                    (Some(name), None) => self.patch(MACHINES, &self.named(name)?.name, body),
-                    (None, Some(pool)) => self.patch(SETS, pool, body),
+                    (Some(name), None) => {
+                        let seen = self.named(name)?;
+                        self.patch(self.machine_kind(&seen), &seen.name, body)
+                    }
+                    (None, Some(pool)) => self.patch(self.pool_kind(pool), pool, body),
                     _ => Err("annotate takes either a machine or a pool".to_owned()),
                 }
             }
@@ -97,6 +111,7 @@ impl Stage<'_> {
                 let done = self.scene().patch(USER, Subresource::None, ("", "secrets"), at, body);
                 done.map(drop).ok_or_else(|| "the secret was not changed".to_owned())
             }
+            Step::Create(object) => self.create(object),
             Step::Patch(patch) => self.patch_object(patch),
             Step::DeleteObject(name) => {
                 let found =
@@ -104,7 +119,7 @@ impl Stage<'_> {
                 let Some(found) = found else {
                     return Err(format!("{} {} is not there", name.kind, name.name));
                 };
-                let kind = (group_of(&name.kind), name.kind.as_str());
+                let kind = kind::group_and_plural(&name.kind);
                 let at = (found.namespace(), found.name());
                 self.scene().delete(USER, kind, at, Value::Null);
                 Ok(())
@@ -201,17 +216,24 @@ impl Stage<'_> {
             Step::ThrottleApi(span) => {
                 lock(&self.world.outages()).throttled_until = Some(later(now, span.0));
             }
+            Step::WorkloadsAway(span) => {
+                scene.hub.weather().workloads_away_until = Some(later(now, span.0));
+                scene.server.end_watches(|watch| workload::is_workload(&watch.client));
+            }
+            Step::ProvidersAway(span) => {
+                scene.hub.weather().providers_away_until = Some(later(now, span.0));
+            }
             Step::ExpireHistory => storm::expire_history(scene),
             Step::Watches(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().watches(fault, now);
             }
             Step::Lists(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().lists(fault, now);
             }
             Step::Forbid(fault) => {
-                known_kind(&fault.kind)?;
+                kind::known(&fault.kind)?;
                 self.obstacles().forbid(fault, now);
             }
             Step::Nodes(fault) => return self.trouble_nodes(fault),
@@ -267,6 +289,35 @@ impl Stage<'_> {
         made.map(drop).ok_or_else(|| format!("machine {name} was refused"))
     }
 
+    /// What keeps the Machines of a pool: a set of either API, or a deployment.
+    fn pool_kind(&self, pool: &str) -> (&'static str, &'static str) {
+        let is_there = |kind: &&(&'static str, &'static str)| {
+            self.scene().objects(kind.0, kind.1).iter().any(|object| object.name() == pool)
+        };
+        POOLS.iter().find(is_there).copied().unwrap_or(SETS)
+    }
+
+    fn machine_kind(&self, seen: &MachineSeen) -> (&'static str, &'static str) {
+        let known = self.scene().objects(CLUSTER_API.0, CLUSTER_API.1);
+        match known.iter().any(|machine| machine.uid() == seen.uid) {
+            true => CLUSTER_API,
+            false => MACHINES,
+        }
+    }
+
+    /// Makes an object of any kind, as it is written.
+    fn create(&self, object: &Value) -> Result<(), String> {
+        let (version, named) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let kind = KindRef::of_names(version, named);
+        let kind = kind.ok_or_else(|| format!("kind {version} {named} is not known"))?.kind;
+        let mut object = object.clone();
+        if kind.scope == Scope::Namespaced && object.pointer("/metadata/namespace").is_none() {
+            object["metadata"]["namespace"] = json!(template::NAMESPACE);
+        }
+        let made = self.scene().create(USER, kind.group, kind.plural, object);
+        made.map(drop).ok_or_else(|| format!("{named} was refused"))
+    }
+
     fn patch(&self, kind: (&str, &str), name: &str, body: Value) -> Result<(), String> {
         let at = (template::NAMESPACE, name);
         let done = self.scene().patch(USER, Subresource::None, kind, at, body);
@@ -280,7 +331,7 @@ impl Stage<'_> {
             return Err(format!("{} {} is not there", patch.kind, patch.name));
         };
         let subresource = if patch.status { Subresource::Status } else { Subresource::None };
-        let kind = (group_of(&patch.kind), patch.kind.as_str());
+        let kind = kind::group_and_plural(&patch.kind);
         let at = (found.namespace(), found.name());
         let done = self.scene().patch(USER, subresource, kind, at, patch.body.clone());
         done.map(drop).ok_or_else(|| format!("{} {} was not changed", patch.kind, found.name()))
@@ -294,12 +345,12 @@ impl Stage<'_> {
         name: &str,
         machine: Option<&MachineName>,
     ) -> Result<Option<ObjectRef>, String> {
-        let found = known_kind(kind)?;
+        let found = kind::known(kind)?;
         let (namespace, name) = match machine {
-            None => (namespace_of(kind, namespace), name.to_owned()),
+            None => (kind::namespace_of(kind, namespace), name.to_owned()),
             Some(machine) => {
                 let seen = self.named(machine)?;
-                if kind == "machines" {
+                if kind::is_machines(kind, Some(machine)) {
                     return Ok(self.stored_machine(&seen));
                 }
                 if kind == "machinemaintenances" {
@@ -320,7 +371,22 @@ impl Stage<'_> {
                 (String::new(), node.unwrap_or_default())
             }
         };
-        Ok(found.and_then(|kind| self.scene().server.get_object(kind, &namespace, &name)))
+        let Some(found) = found else { return Ok(None) };
+        let stored = self.scene().server.get_object(found, &namespace, &name);
+        Ok(stored.or_else(|| self.set_of_deployment(found, &name)))
+    }
+
+    /// A set that a deployment of Cluster API made has the name that the template gives it; here it has the
+    /// deployment's. Of several it is the first.
+    fn set_of_deployment(&self, kind: KindRef, deployment: &str) -> Option<ObjectRef> {
+        if (kind.kind.group, kind.kind.plural) != POOLS[1] {
+            return None;
+        }
+        let sets = self.scene().server.objects(kind);
+        sets.into_iter().find(|set| {
+            let labels = set.value().pointer("/metadata/labels");
+            labels.and_then(|all| all.get(label::DEPLOYMENT_NAME)) == Some(&Value::from(deployment))
+        })
     }
 
     /// The instance of a Machine; one that lives before one that does not.
@@ -415,8 +481,7 @@ impl Stage<'_> {
             let running = facts.into_iter().filter(|one| one.state == InstanceState::Running);
             running.map(|one| one.id).collect()
         } else {
-            let each = fault.machines.iter().map(|name| self.instance(name).map(|one| one.id));
-            each.collect::<Result<_, _>>()?
+            fault.machines.iter().map(|name| self.guest(name)).collect::<Result<_, _>>()?
         };
         let kind = match fault.are {
             NodeTrouble::NotReady => FaultKind::F71,
@@ -428,37 +493,20 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// What the guest of a Machine is known by: its instance, or its providerID where that is Cluster API's.
+    fn guest(&self, name: &MachineName) -> Result<String, String> {
+        let seen = self.named(name)?;
+        if self.machine_kind(&seen) != CLUSTER_API {
+            return self.instance(name).map(|one| one.id);
+        }
+        let stored = self.stored_machine(&seen);
+        let id = stored.map(|it| text(it.value(), "/spec/providerID").to_owned());
+        id.filter(|id| !id.is_empty()).ok_or_else(|| format!("machine {name} is not provisioned"))
+    }
+
     fn process(&self, name: &str) -> Result<std::sync::Arc<Incarnation>, String> {
         let living = self.scene().hub.with_processes(|all| all.living());
         let found = living.into_iter().find(|one| one.process == name);
         found.ok_or_else(|| format!("process {name} is not alive"))
-    }
-}
-
-fn group_of(plural: &str) -> &'static str {
-    match plural {
-        "machines" | "machinesets" | "machinehealthchecks" => "machine.openshift.io",
-        "certificatesigningrequests" => "certificates.k8s.io",
-        "machinemaintenances" => "machinemaintenance.managed.openshift.io",
-        "maintenancepolicies" => "machinist.dev",
-        "poddisruptionbudgets" => "policy",
-        "leases" => "coordination.k8s.io",
-        _ => "",
-    }
-}
-
-fn namespace_of(plural: &str, given: &str) -> String {
-    let usual = match plural {
-        "nodes" | "namespaces" | "certificatesigningrequests" | "maintenancepolicies" => "",
-        "pods" | "poddisruptionbudgets" => "default",
-        _ => template::NAMESPACE,
-    };
-    if given.is_empty() { usual.to_owned() } else { given.to_owned() }
-}
-
-fn known_kind(plural: &str) -> Result<Option<KindRef>, String> {
-    match KindRef::find(group_of(plural), plural) {
-        None if plural != "all" => Err(format!("kind {plural} is not known")),
-        found => Ok(found),
     }
 }

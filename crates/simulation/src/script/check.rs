@@ -1,7 +1,7 @@
 //! Is it as a script expects? The words say what is there instead.
 
 use jiff::Timestamp;
-use machinist_api::names::tag;
+use machinist_api::{cluster_api::names::label, names::tag};
 use machinist_testbed::cloud::model::{InstanceState, LedgerQuery};
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ use super::{
     expectation::{
         Actor, ConditionIs, Expectation, HealthCheckIs, MachineIs, PoolIs, Presence, RequestState,
     },
+    kind,
     stage::Stage,
     values::{Count, MachineName},
     witness::MachineSeen,
@@ -17,9 +18,12 @@ use crate::{
     actors::text,
     api_server::ObjectRef,
     invariants::{condition_of, is_operator},
+    template::cluster_api,
+    workload::is_workload,
 };
 
-const GROUP: &str = "machine.openshift.io";
+/// Both APIs: whatever a script calls a Machine, a pool or a health check may be of either.
+const GROUPS: [&str; 2] = ["machine.openshift.io", cluster_api::GROUP];
 
 impl Stage<'_> {
     /// Whether it is so, or what is so instead.
@@ -152,9 +156,23 @@ impl Stage<'_> {
                 });
                 counted(&format!("writes{}", described(&[kind.as_deref()])), found, *count)
             }
+            Expectation::WorkloadWatches { count } => {
+                let watches = self.scene().server.watches();
+                let open = watches.iter().filter(|watch| is_workload(&watch.client));
+                counted("watches of workload clusters", open.count(), *count)
+            }
             Expectation::Starts { count } => {
                 let starts = self.scene().hub.with_processes(|all| all.starts());
                 counted("starts", usize::try_from(starts).unwrap_or(usize::MAX), *count)
+            }
+            Expectation::Objects { kind, count, is } => {
+                let (group, plural) = kind::group_and_plural(kind);
+                kind::known(kind)?;
+                let found = self.scene().objects(group, plural);
+                let found = found
+                    .iter()
+                    .filter(|object| is.is_none_or(|wanted| presence(Some(object), wanted)));
+                counted(kind, found.count(), *count)
             }
             Expectation::Object { kind, namespace, name, machine, at, is, contains } => {
                 let object = self.object(kind, namespace, name, machine.as_ref())?;
@@ -216,7 +234,8 @@ impl Stage<'_> {
 
     fn check_pool(&self, wanted: &PoolIs) -> Result<(), String> {
         let name = format!("pool {}", wanted.name);
-        let pools = self.scene().objects(GROUP, "machinesets");
+        let mut pools = self.of_both("machinesets");
+        pools.extend(self.scene().objects(cluster_api::GROUP, "machinedeployments"));
         let Some(pool) = pools.iter().find(|pool| pool.name() == wanted.name) else {
             return Err(format!("{name} is not there"));
         };
@@ -244,7 +263,7 @@ impl Stage<'_> {
 
     fn check_health_check(&self, wanted: &HealthCheckIs) -> Result<(), String> {
         let name = format!("health check {}", wanted.name);
-        let checks = self.scene().objects(GROUP, "machinehealthchecks");
+        let checks = self.of_both("machinehealthchecks");
         let Some(check) = checks.iter().find(|check| check.name() == wanted.name) else {
             return Err(format!("{name} is not there"));
         };
@@ -380,12 +399,17 @@ impl Stage<'_> {
     }
 
     fn machines_of(&self, pool: Option<&str>) -> Vec<ObjectRef> {
-        let all = self.scene().objects(GROUP, "machines");
         let is_of = |machine: &ObjectRef| {
             let owner = text(machine.value(), "/metadata/ownerReferences/0/name");
-            pool.is_none_or(|pool| pool == owner)
+            let labels = machine.value().pointer("/metadata/labels");
+            let deployment = labels.and_then(|all| all.get(label::DEPLOYMENT_NAME));
+            pool.is_none_or(|pool| pool == owner || deployment == Some(&Value::from(pool)))
         };
-        all.into_iter().filter(is_of).collect()
+        self.of_both("machines").into_iter().filter(is_of).collect()
+    }
+
+    fn of_both(&self, plural: &str) -> Vec<ObjectRef> {
+        GROUPS.into_iter().flat_map(|group| self.scene().objects(group, plural)).collect()
     }
 
     fn count_times(&self, times: &[Timestamp]) -> usize {
@@ -394,8 +418,7 @@ impl Stage<'_> {
 
     /// The Machine as it is stored now, if it is still the same one.
     pub(super) fn stored_machine(&self, seen: &MachineSeen) -> Option<ObjectRef> {
-        let machines = self.scene().objects(GROUP, "machines");
-        machines.into_iter().find(|machine| machine.uid() == seen.uid)
+        self.of_both("machines").into_iter().find(|machine| machine.uid() == seen.uid)
     }
 }
 

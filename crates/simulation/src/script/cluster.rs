@@ -7,7 +7,7 @@ use machinist_testbed::cloud::model::WorldIds;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::values::Span;
+use super::{cluster_api::ClusterApi, values::Span};
 use crate::{
     actors::{App, KubeletSettings},
     invariants::Allowance,
@@ -60,6 +60,8 @@ pub struct Cluster {
     pub orphan_age: Option<Span>,
     /// Whether the timeline tells of every request.
     pub tells_requests: bool,
+    /// What there is of Cluster API; without it no operator looks after that.
+    pub cluster_api: Option<ClusterApi>,
 }
 
 impl Default for Cluster {
@@ -89,6 +91,7 @@ impl Default for Cluster {
             view_lag: Span::seconds(10),
             orphan_age: None,
             tells_requests: false,
+            cluster_api: None,
         }
     }
 }
@@ -212,17 +215,25 @@ impl Cluster {
             orphan_age: self.orphan_age.map(|age| age.0),
             ..Allowance::default()
         };
-        Extras { flags: self.flags.clone(), allowance: Some(allowance), ..Extras::default() }
+        let mut flags = self.flags.clone();
+        if self.cluster_api.is_some() {
+            flags.push("--cluster-api=true".to_owned());
+        }
+        let cluster_api = self.cluster_api.as_ref().map(ClusterApi::provider);
+        Extras { flags, allowance: Some(allowance), cluster_api, ..Extras::default() }
     }
 
-    /// What is there from the beginning, by kind.
+    /// What is there from the beginning: group, plural and object.
     #[must_use]
-    pub fn objects(&self, world: &WorldIds) -> Vec<(&'static str, Value)> {
-        let pools = self.pools.iter().map(|pool| ("machinesets", pool.object(world)));
-        let machines = self.machines.iter().map(|machine| ("machines", machine.object(world)));
+    pub fn objects(&self, world: &WorldIds) -> Vec<(&'static str, &'static str, Value)> {
+        let group = "machine.openshift.io";
+        let pools = self.pools.iter().map(|pool| (group, "machinesets", pool.object(world)));
+        let machines =
+            self.machines.iter().map(|machine| (group, "machines", machine.object(world)));
         let checks = self.health_checks.iter();
-        let checks = checks.map(|check| ("machinehealthchecks", check.object()));
-        pools.chain(machines).chain(checks).collect()
+        let checks = checks.map(|check| (group, "machinehealthchecks", check.object()));
+        let of_cluster_api = self.cluster_api.iter().flat_map(ClusterApi::objects);
+        pools.chain(machines).chain(checks).chain(of_cluster_api).collect()
     }
 }
 

@@ -123,9 +123,20 @@ pub enum Expectation {
         #[serde(default)]
         kind: Option<String>,
     },
+    /// Watches of workload clusters of Cluster API that are open.
+    WorkloadWatches {
+        count: Count,
+    },
     /// Lives of operators that began.
     Starts {
         count: Count,
+    },
+    /// How many objects of a kind there are.
+    Objects {
+        kind: String,
+        count: Count,
+        #[serde(default)]
+        is: Option<Presence>,
     },
     /// What is at a path of any object.
     Object {

@@ -80,8 +80,8 @@ impl<'a> Stage<'a> {
         scene.hub.interfere(aims.clone());
         // Without weather all guests recover at once, whatever befalls them.
         scene.hub.weather().disturbance = Some(Disturbance::default());
-        for (plural, object) in script.world.objects(&world.ids) {
-            scene.create("installer", "machine.openshift.io", plural, object);
+        for (group, plural, object) in script.world.objects(&world.ids) {
+            scene.create("installer", group, plural, object);
         }
         let strangers = (Strangers::default(), Chance::stream(plan.seed, "strangers"));
         Self {

@@ -60,6 +60,8 @@ pub enum Step {
     /// Ends all pods of an application at once: its new ones are spread over the Nodes that are there.
     RestartApp(String),
     ChangeUserData(String),
+    /// Makes an object of any kind, written out with its kind and version.
+    Create(Value),
     /// Merges a patch into any object.
     Patch(PatchObject),
     DeleteObject(ObjectName),
@@ -106,6 +108,10 @@ pub enum Step {
     Watches(WatchFault),
     Lists(ListFault),
     Forbid(Forbid),
+    /// No operator reaches a workload cluster of Cluster API.
+    WorkloadsAway(Span),
+    /// The providers of Cluster API do nothing.
+    ProvidersAway(Span),
     // Nodes and pods.
     Nodes(NodeFault),
     /// What becomes of boots from now on.
@@ -159,7 +165,7 @@ pub struct Annotate {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectName {
-    /// The plural: `machines`, `nodes`, `pods`.
+    /// The plural: `machines`, `nodes`, `machines.cluster.x-k8s.io`.
     pub kind: String,
     /// Empty means the usual one of its kind.
     #[serde(default)]

@@ -8,7 +8,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::step::{Forbid, ForbiddenVerb, ListFate, ListFault, WatchFate, WatchFault};
+use super::{
+    kind::is_meant,
+    step::{Forbid, ForbiddenVerb, ListFate, ListFault, WatchFate, WatchFault},
+};
 use crate::{
     actors::later,
     api_server::{
@@ -57,11 +60,9 @@ impl Obstacles {
         let shared = lock(&self.shared);
         let request = context.request;
         let kind = request.kind.kind;
-        let holds = |until: Timestamp, plural: &str| {
-            context.now < until && (plural == kind.plural || plural == "all")
-        };
+        let holds = |until: Timestamp, named: &str| context.now < until && is_meant(named, kind);
         for (fault, until) in &shared.forbidden {
-            let is_meant = match fault.verb {
+            let is_verb = match fault.verb {
                 ForbiddenVerb::Get => request.verb == Verb::Get,
                 ForbiddenVerb::List => matches!(request.verb, Verb::List | Verb::Watch),
                 ForbiddenVerb::Create => request.verb == Verb::Create,
@@ -70,7 +71,7 @@ impl Obstacles {
                 }
                 ForbiddenVerb::Delete => request.verb == Verb::Delete,
             };
-            if is_meant && holds(*until, &fault.kind) {
+            if is_verb && holds(*until, &fault.kind) {
                 let failure = Failure::forbidden(kind.group, kind.plural, &request.name, "RBAC");
                 fate.outcome = RequestOutcome::Refuse(failure);
                 return;
@@ -98,10 +99,9 @@ impl Obstacles {
     }
 
     fn of_event(&self, context: &EventContext<'_>) -> EventFate {
-        let plural = context.kind.kind.plural;
         let shared = lock(&self.shared);
         let found = shared.watches.iter().find(|(fault, until)| {
-            context.now < *until && (fault.kind == plural || fault.kind == "all")
+            context.now < *until && is_meant(&fault.kind, context.kind.kind)
         });
         let Some((fault, until)) = found else { return EventFate::Deliver };
         match fault.are {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use machinist_api::cluster_api::names::label;
 use serde_json::Value;
 
 use super::values::{Designation, MachineName};
@@ -15,6 +16,7 @@ use crate::{
     api_server::{Commit, Object, ObjectRef, Subresource},
     hub::lock,
     invariants::is_operator,
+    template::cluster_api::GROUP,
 };
 
 /// Sees every committed write. Clones see the same.
@@ -43,6 +45,7 @@ pub struct Seen {
 pub struct MachineSeen {
     pub name: String,
     pub uid: String,
+    /// The set that made it, or the deployment of that.
     pub pool: Option<String>,
     pub made_at: Timestamp,
     /// When and by whom it was marked for deletion.
@@ -72,9 +75,11 @@ impl Witness {
     #[must_use]
     pub fn of(scene: &Scene) -> Self {
         let witness = Self::default();
-        for machine in scene.objects("machine.openshift.io", "machines") {
-            let made_at = scene.hub.clock.now();
-            lock(&witness.seen).machines.push(MachineSeen::new(&machine, made_at));
+        for group in ["machine.openshift.io", GROUP] {
+            for machine in scene.objects(group, "machines") {
+                let made_at = scene.hub.clock.now();
+                lock(&witness.seen).machines.push(MachineSeen::new(&machine, made_at));
+            }
         }
         let seen = Arc::clone(&witness.seen);
         scene.server.observe(move |commit| lock(&seen).note(commit));
@@ -107,7 +112,11 @@ impl Witness {
 impl MachineSeen {
     fn new(object: &Object, made_at: Timestamp) -> Self {
         let owner = object.value().pointer("/metadata/ownerReferences/0");
-        let pool = owner.map(|owner| text(owner, "/name").to_owned());
+        let labels = object.value().pointer("/metadata/labels");
+        let deployment =
+            labels.and_then(|all| all.get(label::DEPLOYMENT_NAME)).and_then(Value::as_str);
+        let owner = owner.map(|owner| text(owner, "/name"));
+        let pool = deployment.or(owner).map(str::to_owned);
         Self {
             name: object.name().to_owned(),
             uid: object.uid().to_owned(),
@@ -128,7 +137,9 @@ impl Seen {
         }
         match plural {
             "machines" => self.note_machine(commit),
-            "machinesets" | "machinehealthchecks" => self.note_conditions(commit),
+            "machinesets" | "machinedeployments" | "machinehealthchecks" => {
+                self.note_conditions(commit);
+            }
             "events" => self.note_event(commit),
             "pods" if by_operator && commit.subresource == Subresource::Eviction => {
                 // An eviction is more than one write; by one of them the pod begins to go.

@@ -204,6 +204,10 @@ fn make_set(
     role: Role,
     now: Timestamp,
 ) -> Result<Box<MachineSet>, Vec<String>> {
+    if let Some(cluster) = observed.cluster.filter(|cluster| is_deleting(&cluster.metadata)) {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        return Err(vec![format!("Cluster {name} is being deleted")]);
+    }
     let faults = making::template_faults(&observed.templates);
     if !faults.is_empty() {
         return Err(faults);

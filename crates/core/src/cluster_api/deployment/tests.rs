@@ -55,6 +55,7 @@ struct World {
     machines: Vec<Value>,
     has_template: bool,
     unreadable: usize,
+    is_cluster_going: bool,
     now: Timestamp,
 }
 
@@ -66,15 +67,18 @@ impl World {
             machines: Vec::new(),
             has_template: true,
             unreadable: 0,
+            is_cluster_going: false,
             now: now(),
         }
     }
 
     fn decide(&self) -> MachineDeploymentDecision {
         let deployment: MachineDeployment = read(self.deployment.clone());
-        let cluster: Cluster = read(json!({
+        let mut cluster: Cluster = read(json!({
             "metadata": { "name": "c1", "namespace": "ns", "uid": "uid-c1" }, "spec": {},
         }));
+        let going = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now);
+        cluster.metadata.deletion_timestamp = self.is_cluster_going.then_some(going);
         let machines: Vec<Machine> = self.machines.iter().cloned().map(read).collect();
         let object = json!({ "metadata": {}, "spec": { "template": {} } });
         let metadata = read(json!({

@@ -68,6 +68,12 @@ pub(super) fn infrastructure(pass: &mut Pass<'_>) {
     };
     terminal_failure(pass, object);
     if object.metadata.deletion_timestamp.is_some() {
+        // A machine that goes may still join. What it is called finds its Node when the object is gone.
+        if let Some(provider_id) = reading::provider_id(&object.data)
+            && pass.observed.machine.spec.provider_id.is_none()
+        {
+            pass.spec.insert("providerID".to_owned(), json!(provider_id));
+        }
         return;
     }
     if !was_provisioned && !reading::is_provisioned(&object.data, contract) {

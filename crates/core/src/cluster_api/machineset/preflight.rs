@@ -8,13 +8,20 @@ use machinist_api::cluster_api::{
 };
 
 use super::observed::{ControlPlane, Found, Observed, Part};
-use crate::cluster_api::{identity, version::Version};
+use crate::cluster_api::{
+    identity::{self, is_deleting},
+    version::Version,
+};
 
 /// The oldest minor version that may still join.
 const MINORS_BEHIND_MAX: u64 = 3;
 
 /// Why no Machine may be made, one sentence each; empty when one may.
 pub fn faults(observed: &Observed<'_>) -> Vec<String> {
+    if let Some(cluster) = observed.cluster.filter(|cluster| is_deleting(&cluster.metadata)) {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        return vec![format!("Cluster {name} is being deleted")];
+    }
     let plane = &observed.control_plane;
     if let Some(unknown) = &plane.unknown {
         return vec![unknown.clone()];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, Resource,
-    api::{DeleteParams, Preconditions},
+    api::{DeleteParams, ListParams, Preconditions},
     core::Request,
 };
 use machinist_api::cluster_api::{
@@ -21,7 +21,10 @@ use super::{
     observe::{Look, Observation},
 };
 use crate::{
-    cluster_api::{context::Context, workloads::Reach},
+    cluster_api::{
+        context::Context,
+        workloads::{NODE_BY_PROVIDER_ID, Reach},
+    },
     drain::{
         self,
         execute::{Place, Progress},
@@ -144,6 +147,7 @@ async fn perform(
             }
         }
         Action::RemoveFinalizer => {
+            reveal_node(observation).await?;
             let finalizers = executed.machine.metadata.finalizers.clone().unwrap_or_default();
             let left: Vec<_> =
                 finalizers.into_iter().filter(|one| one != finalizer::MACHINE).collect();
@@ -191,6 +195,30 @@ fn workload(observation: &Observation) -> anyhow::Result<(&kube::Client, &Store<
         Reach::Up { client, nodes, .. } => Ok((client, nodes)),
         Reach::Down { why, .. } => anyhow::bail!("the workload cluster cannot be reached: {why}"),
     }
+}
+
+/// Asks the workload cluster for the Machine's Node before the Machine goes, where none is known: it may have joined a moment ago,
+/// and a watch that is late does not show it. What was unseen is taken in, and the pass is decided again.
+async fn reveal_node(observation: &Observation) -> anyhow::Result<()> {
+    let machine = &observation.machine;
+    let id = machine.spec.provider_id.as_deref().filter(|id| !id.is_empty());
+    let (Reach::Up { client, nodes, .. }, Some(id)) = (&observation.reach, id) else {
+        return Ok(());
+    };
+    let is_known = !nodes.by_index(NODE_BY_PROVIDER_ID, id).is_empty();
+    let is_linked = machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
+    // With the Cluster everything goes; and the Node that was linked is gone by the same watch that showed it.
+    if is_known || is_linked || observation.cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let listed = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+    let has_id =
+        |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(id);
+    let Some(node) = listed.items.into_iter().find(has_id) else { return Ok(()) };
+    let what = format!("Node {} of {id}", node.metadata.name.as_deref().unwrap_or_default());
+    tracing::warn!(machine = %ObjectKey::of(&**machine), what, "the watch does not show the node");
+    nodes.apply_written(node);
+    Err(WriteError::Conflict { what }.into())
 }
 
 /// What a workload cluster answers is not read, and neither must its Nodes have a uid: Cluster API asks for neither,

@@ -11,12 +11,12 @@ pub(super) fn provider_id(facts: &InstanceFacts) -> String {
     format!("aws:///{}/{}", facts.zone, facts.id)
 }
 
-pub(super) fn find_node(scene: &Scene, name: &str) -> Option<ObjectRef> {
+pub(in crate::actors) fn find_node(scene: &Scene, name: &str) -> Option<ObjectRef> {
     scene.server.get_object(crate::api_server::KindRef::find("", "nodes")?, "", name)
 }
 
 /// What the Ready condition says.
-pub(super) fn ready(node: &ObjectRef) -> &str {
+pub(in crate::actors) fn ready(node: &ObjectRef) -> &str {
     condition_of(node.value(), "Ready").map_or("", |ready| text(ready, "/status"))
 }
 

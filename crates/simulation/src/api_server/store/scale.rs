@@ -67,8 +67,10 @@ fn scale_of(object: &Object) -> Value {
     if wanted != 0 {
         object_at(&mut scale, "spec").insert("replicas".to_owned(), json!(wanted));
     }
-    let selector = text_at(value, "/status/labelSelector");
-    if !selector.is_empty() {
+    // Cluster API's kinds name another field for it.
+    let selectors = ["/status/labelSelector", "/status/selector"];
+    let known = selectors.map(|pointer| text_at(value, pointer));
+    if let Some(selector) = known.into_iter().find(|text| !text.is_empty()) {
         object_at(&mut scale, "status").insert("selector".to_owned(), json!(selector));
     }
     scale

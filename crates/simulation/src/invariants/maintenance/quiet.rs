@@ -167,7 +167,7 @@ impl Judge {
         }
     }
 
-    fn stored(&self, group: &str, plural: &str) -> Vec<ObjectRef> {
+    pub(in crate::invariants) fn stored(&self, group: &str, plural: &str) -> Vec<ObjectRef> {
         let kind = KindRef::find(group, plural);
         self.server
             .as_ref()

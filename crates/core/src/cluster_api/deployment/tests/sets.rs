@@ -186,3 +186,10 @@ fn a_deleted_deployment_takes_its_sets_with_it_and_goes_last() {
     world.unreadable = 0;
     assert!(matches!(world.decide().actions.as_slice(), [Action::RemoveFinalizer(_)]));
 }
+
+#[test]
+fn no_set_is_made_while_the_cluster_is_deleted() {
+    let mut world = World::new(deployment(3));
+    world.is_cluster_going = true;
+    assert_eq!(world.decide().actions, []);
+}

@@ -188,3 +188,17 @@ fn attached_volumes_are_waited_for_and_named() {
     );
     assert_eq!(decision.actions, []);
 }
+
+/// The provider gave the machine its id after the deletion had begun: it may still join, and its Node is found by that.
+#[test]
+fn the_provider_id_is_kept_though_the_infrastructure_goes() {
+    let mut world = World::new();
+    world.delete(at("11:59:50"));
+    let mut object = provisioned();
+    object["metadata"]["deletionTimestamp"] = json!("2026-01-01T11:59:55Z");
+    world.infrastructure = Sight::object(object);
+    let decision = world.decide();
+    let [Action::PatchMachine(patch)] = decision.actions.as_slice() else { panic!("{decision:?}") };
+    assert_eq!(patch["spec"]["providerID"], "foo://m");
+    assert_eq!(reason(&decision, "Deleting"), "True WaitingForInfrastructureDeletion");
+}

@@ -187,3 +187,14 @@ fn what_the_last_try_met_is_said_until_there_is_nothing_left_to_make() {
     world.machines = vec![machine("a")];
     assert_eq!(said(&world.decide(), "ScalingUp").2, "");
 }
+
+/// Cluster API's issue 9629: what is deleted with its Cluster was made again.
+#[test]
+fn nothing_is_made_while_the_cluster_is_deleted() {
+    let mut world = World::new(set(2), vec![machine("a")]);
+    world.cluster.as_mut().unwrap()["metadata"]["deletionTimestamp"] =
+        json!("2026-01-01T11:59:00Z");
+    let decision = world.decide();
+    assert_eq!((created(&decision).len(), deleted(&decision).len()), (0, 0));
+    assert!(said(&decision, "ScalingUp").2.ends_with("* Cluster c1 is being deleted"));
+}
