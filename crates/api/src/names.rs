@@ -96,14 +96,9 @@ pub mod annotation {
     pub const MAINTENANCE_PAUSED: &str = "machinist.dev/maintenance-paused";
     /// On a MachineMaintenance: we made it; without it a person did, who asks for it thereby.
     pub const MAINTENANCE_OURS: &str = "machinist.dev/created-for-event";
-    /// On a MachineSet: for which maintenances it has a machine above its size, and which size we
-    /// last gave it, as `size=4;for=<uid>,<uid>`. Written together with the size.
+    /// On a MachineSet or MachineDeployment: for which maintenances it has a machine above its size, and
+    /// which size we last gave it, as `size=4;for=<uid>,<uid>`. Written together with the size.
     pub const SURGE: &str = "machinist.dev/surge";
-    /// On no object, but on a pool of Cluster API as it is planned: how many machines its own strategy allows above its
-    /// size.
-    pub const OWNER_SURGE: &str = "machinist.dev/owner-surge";
-    /// On no object, but on a Machine of Cluster API as it is planned: why Cluster API lets nothing happen to it.
-    pub const STANDSTILL: &str = "machinist.dev/standstill";
     /// On a Node that we cordoned for a maintenance: the uid of that. Written with the cordon.
     pub const CORDONED_FOR: &str = "machinist.dev/cordoned-for";
     /// On a Node that the autoscaler must leave alone for a maintenance: the uid of that. Written

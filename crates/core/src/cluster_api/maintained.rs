@@ -35,6 +35,32 @@ use super::identity;
 /// Why nothing is done to an instance in place.
 pub const OUT_OF_REACH: &str = "its instance is kept by an infrastructure provider of Cluster API, which nobody else may stop or reboot";
 
+/// Where what is seen of a Machine says why Cluster API lets nothing happen to it. On no object.
+const STANDSTILL: &str = "machinist.dev/standstill";
+/// Where what is seen of a MachineDeployment says how many machines its strategy allows above its size. On no object.
+const OWNER_SURGE: &str = "machinist.dev/owner-surge";
+
+/// Why Cluster API lets nothing happen to a machine; nothing for one of the OpenShift API.
+pub fn standstill_of(machine: &Seen) -> Option<&str> {
+    let annotations = machine.metadata.annotations.as_ref().filter(|_| is_of_cluster_api(machine));
+    annotations?.get(STANDSTILL).map(String::as_str)
+}
+
+/// How many machines a pool's own strategy allows above its size; `None` for one that has none.
+pub fn surge_of(pool: &SeenPool) -> Option<usize> {
+    owner_surge(&pool.metadata)?.parse().ok()
+}
+
+/// Whether what is seen of a pool is a MachineDeployment.
+pub fn is_deployment(metadata: &ObjectMeta) -> bool {
+    owner_surge(metadata).is_some()
+}
+
+fn owner_surge(pool: &ObjectMeta) -> Option<&str> {
+    parts(pool.name.as_deref()?)?;
+    identity::annotation(pool, OWNER_SURGE)
+}
+
 /// By which an object of this API is known where both APIs are.
 pub fn name(metadata: &ObjectMeta) -> String {
     join(

@@ -200,7 +200,7 @@ impl<'a> Gatherer<'_, 'a> {
         let set_annotations = set.and_then(|set| set.metadata.annotations.as_ref());
         let paused = machine_annotation(machine, annotation::MAINTENANCE_PAUSED)
             .or_else(|| set_annotations?.get(annotation::MAINTENANCE_PAUSED).map(String::as_str))
-            .or_else(|| machine_annotation(machine, annotation::STANDSTILL));
+            .or_else(|| maintained::standstill_of(machine));
         let event_move = status.and_then(|status| status.event_move.as_ref());
         let fleet_machine = FleetMachine {
             name,

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     cloud::{CloudFailure, Instance},
+    cluster_api::maintained,
     disruption::Held,
     drain::Attempts,
     node::{self, Readiness},
@@ -149,7 +150,7 @@ impl PoolSight<'_> {
 
     /// How many machines its own strategy allows above its size, where it has one.
     pub fn owner_surge(&self) -> Option<usize> {
-        self.annotation(annotation::OWNER_SURGE)?.parse().ok()
+        maintained::surge_of(self.set)
     }
 
     fn annotation(&self, key: &str) -> Option<&str> {

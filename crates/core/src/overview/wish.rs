@@ -8,7 +8,6 @@ pub mod pause;
 pub mod postpone;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use machinist_api::names::annotation::OWNER_SURGE;
 use serde_json::{Value, json};
 
 use crate::cluster_api::maintained;
@@ -96,11 +95,9 @@ fn annotate(on: Object, metadata: &ObjectMeta, key: &str, value: Option<&str>) -
     let Some((namespace, name)) = maintained::parts(&name) else {
         return Write { on, namespace, name, patch };
     };
-    let annotations = metadata.annotations.as_ref();
-    let is_deployment = annotations.is_some_and(|all| all.contains_key(OWNER_SURGE));
     let on = match on {
         Object::Machine => Object::ClusterApiMachine,
-        Object::Pool if is_deployment => Object::ClusterApiDeployment,
+        Object::Pool if maintained::is_deployment(metadata) => Object::ClusterApiDeployment,
         Object::Pool => Object::ClusterApiSet,
         other => other,
     };

@@ -1,6 +1,6 @@
 //! How is a Machine of this API seen as a machine of a pool, and who would make another one?
 
-use super::{Owners, is_control_plane, join, name, pool, standstill};
+use super::{Owners, STANDSTILL, is_control_plane, join, name, pool, standstill, surge_of};
 use crate::{
     cloud::InstanceId,
     cluster_api::{identity::controller, scaling::conditions_of},
@@ -18,7 +18,7 @@ use machinist_api::{
         Machine, condition,
         names::{condition_type as theirs, kind},
     },
-    names::{annotation, condition_type, label},
+    names::{condition_type, label},
     provider_status::{DriftRecord, ProviderStatus},
 };
 
@@ -28,9 +28,8 @@ const GLOBAL_IDS: &str = "aws://";
 /// How a Machine is seen.
 pub fn machine(machine: &Machine, owners: &Owners<'_>) -> Seen {
     let mut annotations = pool::annotations(&machine.metadata);
-    annotations.remove(annotation::STANDSTILL);
     if let Some(why) = standstill(machine, owners) {
-        annotations.insert(annotation::STANDSTILL.to_owned(), why);
+        annotations.insert(STANDSTILL.to_owned(), why);
     }
     let status = machine.status.clone().unwrap_or_default();
     let metadata = ObjectMeta {
@@ -171,15 +170,10 @@ pub fn replacement(machine: &Seen, pool: Option<&SeenPool>) -> Replacement {
             named(owner)
         )),
         (Some(_), Some(pool)) if pool.metadata.deletion_timestamp.is_some() => Replacement::Nobody,
-        (Some(owner), Some(pool)) if has_no_surge(pool) => Replacement::Owner(named(owner)),
+        (Some(owner), Some(pool)) if surge_of(pool) == Some(0) => Replacement::Owner(named(owner)),
         (Some(_), Some(_)) => Replacement::Pool,
         (Some(owner), None) => {
             Replacement::Theirs(format!("{} makes and removes its machines itself", named(owner)))
         }
     }
-}
-
-fn has_no_surge(pool: &SeenPool) -> bool {
-    let annotations = pool.metadata.annotations.as_ref();
-    annotations.and_then(|all| all.get(annotation::OWNER_SURGE)).is_some_and(|most| most == "0")
 }

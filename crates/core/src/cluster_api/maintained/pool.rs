@@ -12,7 +12,7 @@ use machinist_api::{
     names::{annotation, label},
 };
 
-use super::name;
+use super::{OWNER_SURGE, STANDSTILL, name};
 use crate::cluster_api::{deployment, identity};
 
 /// How a MachineDeployment is seen.
@@ -21,7 +21,7 @@ pub fn of_deployment(deployment: &MachineDeployment) -> SeenPool {
     let mut pool = pool(&deployment.metadata, spec.replicas, &spec.template);
     pool.spec.delete_policy = spec.deletion.order.clone();
     let annotations = pool.metadata.annotations.get_or_insert_default();
-    annotations.insert(annotation::OWNER_SURGE.to_owned(), surge(deployment).to_string());
+    annotations.insert(OWNER_SURGE.to_owned(), surge(deployment).to_string());
     let status = deployment.status.clone().unwrap_or_default();
     pool.status = Some(SeenStatus {
         replicas: status.replicas,
@@ -67,6 +67,7 @@ fn pool(metadata: &ObjectMeta, replicas: Option<i32>, template: &TemplateSpec) -
 /// The annotations of a Machine or a pool, in the words of the other API where the two differ.
 pub(super) fn annotations(metadata: &ObjectMeta) -> BTreeMap<String, String> {
     let mut all = metadata.annotations.clone().unwrap_or_default();
+    all.retain(|key, _| key != OWNER_SURGE && key != STANDSTILL);
     // Of these each API has its own, and only that counts for its objects.
     for (own, other) in [
         (theirs::DELETE_MACHINE, annotation::DELETE_MACHINE),
