@@ -277,7 +277,8 @@ fn mark_pods(scene: &Scene, node: &str, is_ready: bool) {
     for pod in scene.objects("", "pods") {
         if text(pod.value(), "/spec/nodeName") == node {
             let status = if is_ready { "True" } else { "False" };
-            let body = json!({ "status": { "conditions": [{ "type": "Ready", "status": status }] } });
+            let body =
+                json!({ "status": { "conditions": [{ "type": "Ready", "status": status }] } });
             let at = (pod.namespace(), pod.name());
             scene.patch("node-lifecycle", Subresource::Status, ("", "pods"), at, body);
         }

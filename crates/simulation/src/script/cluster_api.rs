@@ -122,10 +122,7 @@ impl ClusterApi {
             let [(group, plural, provided), (of, machines, machine)] =
                 single_machine(&one.name, one.control_plane);
             let known = json!({ "spec": { "providerID": one.provider_id } });
-            [
-                (group, plural, merged(provided, &known)),
-                (of, machines, merged(machine, &one.merge)),
-            ]
+            [(group, plural, merged(provided, &known)), (of, machines, merged(machine, &one.merge))]
         });
         deployments.chain(sets).chain(checks).chain(machines).collect()
     }

@@ -81,7 +81,10 @@ fn cluster() -> Value {
 
 /// A Machine that nobody keeps, with the provider's object that it names.
 #[must_use]
-pub fn single_machine(name: &str, of_control_plane: bool) -> [(&'static str, &'static str, Value); 2] {
+pub fn single_machine(
+    name: &str,
+    of_control_plane: bool,
+) -> [(&'static str, &'static str, Value); 2] {
     let labels = json!({ label::CLUSTER_NAME: CLUSTER });
     let mut machine = json!({
         "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels },

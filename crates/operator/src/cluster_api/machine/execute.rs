@@ -211,9 +211,8 @@ async fn reveal_node(observation: &Observation) -> anyhow::Result<()> {
         return Ok(());
     }
     let listed = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
-    let has_id = |node: &Node| {
-        node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(id)
-    };
+    let has_id =
+        |node: &Node| node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()) == Some(id);
     let Some(node) = listed.items.into_iter().find(has_id) else { return Ok(()) };
     let what = format!("Node {} of {id}", node.metadata.name.as_deref().unwrap_or_default());
     tracing::warn!(machine = %ObjectKey::of(&**machine), what, "the watch does not show the node");
