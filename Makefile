@@ -21,11 +21,11 @@ up: ## Start a whole cluster on this machine (ARGS="..." go to `machinist up`); 
 test: ## Lint, then run every test; prints the minutes of each stage
 	@scripts/test.sh
 
-cluster-api: ## Run the tests with Cluster API's own provider and core manager (not all of them pass yet)
+cluster-api: ## Run only the tests with Cluster API's own provider and core manager
 	@scripts/setup.sh c rust go
 	@scripts/with-environment.sh tools/build.sh capi
 	@scripts/with-environment.sh cargo build --locked --workspace
-	@scripts/with-environment.sh cargo test --locked --workspace --test e2e cluster_api -- --ignored
+	@scripts/with-environment.sh cargo test --locked --workspace --test e2e cluster_api
 
 sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go to `machinist-sim check`)
 	@scripts/setup.sh c rust

@@ -318,6 +318,7 @@ export interface PlanEntry {
   approved: boolean;
   postponedUntil: string | null;
   canPostpone: boolean;
+  isStuck: boolean; // late, blocked, to approve, or held up by what does not pass by itself
 }
 
 export interface CalendarView {
@@ -367,8 +368,10 @@ export interface PolicyView {
 export interface DriftView {
   version: string;
   asOf: string;
-  entries: DriftEntry[] /* newest first */;
+  entries: DriftEntry[] /* not over; newest first */;
   total: number;
+  past: DriftEntry[] /* over, as far as it is still known */;
+  hidden: string | null /* why some of the past is not known */;
 }
 export interface DriftEntry {
   machine: string;
@@ -384,6 +387,9 @@ export interface DriftEntry {
   actedAt: string | null;
   failure: string | null;
   needsAPerson: boolean;
+  done: { at: string; words: string }[] /* what was done and came of it, oldest first */;
+  isOver: boolean;
+  overAt: string | null;
   sentence: string;
 }
 

@@ -8,7 +8,7 @@ import { DAY } from "./time.ts";
 export const ROW = 22;
 export const BAR = 14;
 export const LEAST_BAR = 10;
-export const HEAD = 36;
+export const HEAD = 46;
 const LANE_HEAD = 22;
 const LANE_FOOT = 8;
 /** More rows than this in one lane help nobody: the rest is in the list below. */

@@ -24,15 +24,17 @@ export type ConditionView = { "isBad": boolean; "message": (string | null); "of"
 
 export type Counts = { "byState": Record<string, number>; "machines": number };
 
+export type DeedView = { "at": string; "words": string };
+
 export type Done = { "changed": boolean; "sentence": string };
 
 export type DrainWord = ("evicted" | "blocked" | "refuses" | "stays");
 
-export type DriftEntry = { "actedAt": (string | null); "attempts": number; "cause": (string | null); "class": string; "failure": (string | null); "instance": (string | null); "machine": string; "needsAPerson": boolean; "pool": (string | null); "response": string; "sentence": string; "since": string; "words": string; "zone": (string | null) };
+export type DriftEntry = { "actedAt": (string | null); "attempts": number; "cause": (string | null); "class": string; "done": (DeedView)[]; "failure": (string | null); "instance": (string | null); "isOver": boolean; "machine": string; "needsAPerson": boolean; "overAt": (string | null); "pool": (string | null); "response": string; "sentence": string; "since": string; "words": string; "zone": (string | null) };
 
-export type DriftList = { "asOf": string; "entries": (DriftEntry)[]; "total": number; "version": string };
+export type DriftList = { "asOf": string; "entries": (DriftEntry)[]; "hidden": (string | null); "past": (DriftEntry)[]; "total": number; "version": string };
 
-export type EntryView = { "action": MaintenanceAction; "andThen": (MaintenanceAction)[]; "approved": boolean; "because": string; "canPostpone": boolean; "codes": (string)[]; "deadline": (string | null); "end": (string | null); "expectedSeconds": number; "heldUpBy": (MaintenanceWait)[]; "isLate": boolean; "latestSafeStart": (string | null); "machine": string; "machineUid": string; "needsApproval": boolean; "policy": (string | null); "pool": (string | null); "postponedUntil": (string | null); "sentence": string; "standing": Standing; "start": (string | null); "waitsOn": (Wait)[]; "why": string; "whyAction": string; "window": (string | null); "zone": (string | null) };
+export type EntryView = { "action": MaintenanceAction; "andThen": (MaintenanceAction)[]; "approved": boolean; "because": string; "canPostpone": boolean; "codes": (string)[]; "deadline": (string | null); "end": (string | null); "expectedSeconds": number; "heldUpBy": (MaintenanceWait)[]; "isLate": boolean; "isStuck": boolean; "latestSafeStart": (string | null); "machine": string; "machineUid": string; "needsApproval": boolean; "policy": (string | null); "pool": (string | null); "postponedUntil": (string | null); "sentence": string; "standing": Standing; "start": (string | null); "waitsOn": (Wait)[]; "why": string; "whyAction": string; "window": (string | null); "zone": (string | null) };
 
 export type ErrorBody = { "error": ErrorWords };
 

@@ -144,10 +144,12 @@ export function Shell(properties: { client: Client; me: Me; firstFleet: FleetVie
         </nav>
         <div class="top-end">
           <ConnectionLight connection={connection} asOf={fleet.asOf} />
-          <span class="who" data-tip={`${me.groups.join(", ")}\n${me.why ?? "You may change things."}`}>
-            <span tabIndex={0} data-tip={`Namespace ${me.namespace}. ${me.why ?? "You may change things."}`}>
-              {me.user}
-            </span>
+          <span
+            class="who"
+            tabIndex={0}
+            data-tip={`${me.user}\n${me.groups.join(", ")}\n${me.why ?? "You may change things."}`}
+          >
+            {shortName(me.user)}
           </span>
           <button
             type="button"
@@ -220,6 +222,11 @@ function View({ route, fleet }: { route: Route; fleet: FleetView }) {
         </>
       );
   }
+}
+
+/** An account's own name: where it lives is in the tip. */
+function shortName(user: string): string {
+  return user.startsWith("system:serviceaccount:") ? (user.split(":").pop() ?? user) : user;
 }
 
 function titleOf(route: Route): string {

@@ -9,7 +9,8 @@ pub const MAINTENANCE_NAMESPACE: &str = "machine-maintenance-operator";
 
 /// The name of the MachineMaintenance of a Machine, as the original gave it.
 pub fn maintenance_of(machine: &str) -> String {
-    format!("mm-{machine}")
+    // A Machine of Cluster API is named with its namespace.
+    format!("mm-{}", machine.replace('/', "."))
 }
 
 /// Finalizers.
@@ -98,6 +99,11 @@ pub mod annotation {
     /// On a MachineSet: for which maintenances it has a machine above its size, and which size we
     /// last gave it, as `size=4;for=<uid>,<uid>`. Written together with the size.
     pub const SURGE: &str = "machinist.dev/surge";
+    /// On no object, but on a pool of Cluster API as it is planned: how many machines its own strategy allows above its
+    /// size.
+    pub const OWNER_SURGE: &str = "machinist.dev/owner-surge";
+    /// On no object, but on a Machine of Cluster API as it is planned: why Cluster API lets nothing happen to it.
+    pub const STANDSTILL: &str = "machinist.dev/standstill";
     /// On a Node that we cordoned for a maintenance: the uid of that. Written with the cordon.
     pub const CORDONED_FOR: &str = "machinist.dev/cordoned-for";
     /// On a Node that the autoscaler must leave alone for a maintenance: the uid of that. Written

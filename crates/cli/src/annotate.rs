@@ -6,7 +6,7 @@ use kube::{
     Api, Client,
     api::{Patch, PatchParams},
 };
-use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api};
 use machinist_core::overview::wish::{Object, Write};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,14 +26,6 @@ impl Effect {
     pub fn of(dry_run: bool) -> Self {
         if dry_run { Self::DryRun } else { Self::Real }
     }
-
-    /// What is put behind a sentence about it, as kubectl does.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Self::Real => "",
-            Self::DryRun => " (dry run)",
-        }
-    }
 }
 
 /// Sends what a person wants written to the object that it is about.
@@ -51,6 +43,18 @@ pub async fn send(client: &Client, write: &Write, effect: Effect) -> Result<(), 
         }
         Object::Pool => {
             let api = Api::<MachineSet>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::ClusterApiMachine => {
+            let api = Api::<cluster_api::Machine>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::ClusterApiSet => {
+            let api = Api::<cluster_api::MachineSet>::namespaced(client, namespace);
+            patch(&api, name, &write.patch, effect).await
+        }
+        Object::ClusterApiDeployment => {
+            let api = Api::<cluster_api::MachineDeployment>::namespaced(client, namespace);
             patch(&api, name, &write.patch, effect).await
         }
         Object::Policy => {

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::io::Write as _;
+
 use jiff::{SignedDuration, Timestamp};
 use machinist_core::overview::wish::{
     Change, Write,
@@ -15,10 +17,11 @@ use machinist_core::overview::wish::{
 use crate::{
     annotate::{self, Effect},
     args::{ApproveArgs, FleetArgs},
+    done::Done,
     failure::Hinted,
     fleet::{Picture, name_of, with_plan},
     kubeconfig::{Access, connect},
-    plan,
+    plan, screen,
     snapshot::{self, Extent},
     target::{Kind, Target},
     zone::Zone,
@@ -41,8 +44,8 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<()> {
     if let Some(write) = &approval.write {
         send(write, &args, effect).await?;
     }
-    println!("{}{}", zone.localize(&approval.sentence, now), effect.suffix());
-    Ok(())
+    let text = Done::of(&approval, effect, Vec::new()).text(args.output, &zone, now)?;
+    screen::ignore_closed_pipe(std::io::stdout().write_all(text.as_bytes()))
 }
 
 fn until(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {

@@ -12,10 +12,11 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use maintenance::{
     ApproveArgs, CalendarOutput, Document, ExplainArgs, FleetArgs, MaintenanceArgs,
-    MaintenanceCommand, PausedArgs, PlanArgs, WindowsArgs,
+    MaintenanceCommand, PausedArgs, PlanArgs, WindowsArgs, ZoneArgs,
 };
 pub use seeing::{
-    CompletionArgs, DriftArgs, DumpArgs, DumpOutput, EventsArgs, ManArgs, ShellName, SourceName,
+    CompleteArgs, CompletionArgs, DriftArgs, DumpArgs, DumpOutput, EventsArgs, ManArgs, ShellName,
+    SourceName,
 };
 
 /// Machine lifecycle and maintenance for Kubernetes, from a shell.
@@ -101,6 +102,10 @@ pub enum Command {
 
     /// Print a script that completes commands and flags in a shell.
     Completion(CompletionArgs),
+
+    /// Say what may come next, to kubectl.
+    #[command(hide = true)]
+    Complete(CompleteArgs),
 
     /// Print the manual, or write a page for each command into a folder.
     Man(ManArgs),
@@ -221,6 +226,9 @@ pub struct StatusArgs {
     /// Machines of all namespaces.
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     pub all_namespaces: bool,
+
+    #[command(flatten)]
+    pub zone: ZoneArgs,
 
     /// What to print; `wide` adds type and zone and cuts nothing.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]

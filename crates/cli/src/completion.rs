@@ -1,11 +1,13 @@
 //! How does a shell learn the commands and flags?
 
+mod kubectl;
+
 use std::io::Write;
 
 use clap_complete::{Shell, generate};
 
 use crate::{
-    args::{self, CompletionArgs, ShellName},
+    args::{self, CompleteArgs, CompletionArgs, ShellName},
     screen,
 };
 
@@ -13,8 +15,15 @@ pub fn run(args: &CompletionArgs) -> anyhow::Result<()> {
     screen::ignore_closed_pipe(std::io::stdout().write_all(&script(args.shell)))
 }
 
+/// Answers kubectl, which asks for what may come next.
+pub fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
+    let answer = kubectl::answer(args::definition(), &args.words);
+    screen::ignore_closed_pipe(std::io::stdout().write_all(answer.as_bytes()))
+}
+
 fn script(shell: ShellName) -> Vec<u8> {
     let shell = match shell {
+        ShellName::Kubectl => return kubectl::SCRIPT.as_bytes().to_vec(),
         ShellName::Bash => Shell::Bash,
         ShellName::Zsh => Shell::Zsh,
         ShellName::Fish => Shell::Fish,

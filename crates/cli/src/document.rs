@@ -1,6 +1,7 @@
 //! How is an answer written for programs?
 
 use anyhow::Context;
+use machinist_core::cluster_api::maintained::parts;
 use serde::Serialize;
 
 /// How much room a document takes.
@@ -30,5 +31,9 @@ pub fn yaml<T: Serialize>(value: &T, notation: Notation) -> anyhow::Result<Strin
 
 /// A machine as kubectl names it.
 pub fn machine_name(machine: &str) -> String {
-    format!("machine.machine.openshift.io/{machine}\n")
+    let group = match parts(machine) {
+        Some(_) => "cluster.x-k8s.io",
+        None => "machine.openshift.io",
+    };
+    format!("machine.{group}/{machine}\n")
 }

@@ -20,7 +20,7 @@ use kube::{
     api::{ApiResource, DynamicObject},
 };
 use machinist_api::{
-    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy,
+    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api,
     managed_upgrade::{
         AdminFreezeWindow, CustomerFreezeWindow, PreferredUpgradeStartTime, UpgradeConfig,
     },
@@ -32,6 +32,7 @@ use serde_json::Value;
 
 use crate::{
     args::{DumpArgs, DumpOutput},
+    cluster_api::is_served,
     document::{self, Notation},
     kubeconfig::{Access, Connection, connect},
     progress, screen,
@@ -99,6 +100,15 @@ async fn read(connection: &Connection, namespace: &str, now: Timestamp) -> anyho
     collection.add::<AdminFreezeWindow>(Place::Cluster, "freezes of the provider").await?;
     collection.add::<CustomerFreezeWindow>(Place::Cluster, "freezes of the customer").await?;
     collection.add::<PreferredUpgradeStartTime>(Place::Cluster, "preferred start times").await?;
+    if is_served(&connection.client).await {
+        let everywhere = Place::Cluster;
+        collection.add::<cluster_api::Cluster>(everywhere, "clusters of Cluster API").await?;
+        collection.add::<cluster_api::Machine>(everywhere, "machines of Cluster API").await?;
+        collection.add::<cluster_api::MachineSet>(everywhere, "pools of Cluster API").await?;
+        collection
+            .add::<cluster_api::MachineDeployment>(everywhere, "pools of Cluster API")
+            .await?;
+    }
     collection.add::<Event>(home, "what happened to machines").await?;
     if namespace != EVENTS_OF_CLUSTER {
         let place = Place::NodesEvents(EVENTS_OF_CLUSTER);

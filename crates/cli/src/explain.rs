@@ -10,7 +10,6 @@ mod tests;
 
 use std::io::Write;
 
-use anyhow::Context;
 use machinist_core::{
     node,
     overview::story::{self, Story},
@@ -19,6 +18,7 @@ use serde::Serialize;
 
 use crate::{
     args::{Document, ExplainArgs},
+    document::{self, Notation, machine_name},
     failure::Hinted,
     fleet::{Picture, name_of, with_plan},
     plan, screen,
@@ -46,23 +46,30 @@ fn text(
     output: Document,
     zone: &Zone,
 ) -> anyhow::Result<String> {
-    let layout = render::Layout { zone, width: screen::width().unwrap_or(80), now: picture.now };
+    let width = match output {
+        Document::Wide => usize::MAX,
+        _ => screen::width().unwrap_or(80),
+    };
+    let layout = render::Layout { zone, width, now: picture.now };
     match target.kind {
         Kind::Machine => {
             let story = machine(&target.name, snapshot, picture)?;
-            document(&story, output, || render::machine(&story, &layout))
+            document(&story, output, &machine_name(&target.name), || {
+                render::machine(&story, &layout)
+            })
         }
         Kind::Node => {
             let name = machine_of_node(&target.name, snapshot, picture)?;
             let story = machine(&name, snapshot, picture)?;
-            document(&story, output, || render::machine(&story, &layout))
+            document(&story, output, &machine_name(&name), || render::machine(&story, &layout))
         }
         Kind::Pool => {
             let found =
                 snapshot.sets.iter().find(|set| set.metadata.name.as_deref() == Some(&target.name));
             let set = found.ok_or_else(|| not_found("machineset", &target.name, snapshot))?;
             let story = pool::story(set, picture);
-            document(&story, output, || render::pool(&story, &layout))
+            let name = format!("machineset.machine.openshift.io/{}\n", target.name);
+            document(&story, output, &name, || render::pool(&story, &layout))
         }
     }
 }
@@ -70,12 +77,14 @@ fn text(
 fn document<T: Serialize>(
     story: &T,
     output: Document,
+    name: &str,
     text: impl FnOnce() -> String,
 ) -> anyhow::Result<String> {
     Ok(match output {
-        Document::Text => text(),
-        Document::Json => serde_json::to_string_pretty(story)? + "\n",
-        Document::Yaml => serde_saphyr::to_string(story).context("cannot write YAML")?,
+        Document::Text | Document::Wide => text(),
+        Document::Json => document::json(story, Notation::Indented)?,
+        Document::Yaml => document::yaml(story, Notation::Indented)?,
+        Document::Name => name.to_owned(),
     })
 }
 

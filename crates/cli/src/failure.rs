@@ -34,10 +34,16 @@ impl From<machinist_core::overview::wish::Refusal> for Hinted {
 
 /// Prints the failure, its causes and the advice to standard error.
 pub fn print(error: &anyhow::Error) {
+    anstream::eprint!("{}", text(error));
+}
+
+/// The failure, its causes and the advice, a line each.
+pub fn text(error: &anyhow::Error) -> String {
     let label = AnsiColor::Red.on_default().bold();
-    anstream::eprintln!("{label}error:{label:#} {error:#}");
+    let mut text = format!("{label}error:{label:#} {error:#}\n");
     if let Some(hinted) = error.downcast_ref::<Hinted>() {
         let label = Style::new().bold();
-        anstream::eprintln!("{label}hint:{label:#} {}", hinted.hint);
+        text.push_str(&format!("{label}hint:{label:#} {}\n", hinted.hint));
     }
+    text
 }

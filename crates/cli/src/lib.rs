@@ -17,9 +17,11 @@ mod args;
 mod bench;
 #[cfg(feature = "up")]
 mod cloud;
+mod cluster_api;
 mod completion;
 mod doctor;
 mod document;
+mod done;
 #[cfg(feature = "up")]
 mod down;
 mod drift;
@@ -95,6 +97,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Events(args) => events::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Dump(args) => dump::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Completion(args) => completion::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Complete(args) => completion::complete(&args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => man::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Doctor(args) => doctor::run(args).await,
         #[cfg(feature = "up")]

@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
+
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{Api, Client, api::PostParams};
 use machinist_core::overview::wish::pause::{self, Place, Signature, Wish};
@@ -12,22 +14,23 @@ use machinist_core::overview::wish::pause::{self, Place, Signature, Wish};
 use crate::{
     annotate::{self, Effect},
     args::{FleetArgs, MaintenanceArgs, MaintenanceCommand, PausedArgs},
+    done::Done,
     failure::Hinted,
     kubeconfig::{Access, connect},
-    plan,
+    plan, screen,
     snapshot::{self, Extent, Snapshot},
     zone::Zone,
 };
 
 pub async fn run(args: MaintenanceArgs) -> anyhow::Result<()> {
-    let zone = Zone::choose(None)?;
-    let now = plan::now(&zone, None)?;
     let (wish, of) = match args.command {
         MaintenanceCommand::Pause(args) => {
             (Wish::Pause { reason: args.reason.unwrap_or_default() }, args.of)
         }
         MaintenanceCommand::Resume(args) => (Wish::Resume, args.of),
     };
+    let zone = Zone::choose(of.zone.zone.as_deref())?;
+    let now = plan::now(&zone, None)?;
     let fleet = FleetArgs {
         cluster: of.cluster.clone(),
         namespace: of.namespace.clone(),
@@ -49,11 +52,9 @@ pub async fn run(args: MaintenanceArgs) -> anyhow::Result<()> {
             connection.explain(&format!("cannot change {}", place.title()), error)
         })?;
     }
-    println!("{}{}", zone.localize(&change.sentence, now), effect.suffix());
-    for other in others(&place, &snapshot) {
-        println!("{}", zone.localize(&other, now));
-    }
-    Ok(())
+    let done = Done::of(&change, effect, others(&place, &snapshot));
+    let text = done.text(of.output, &zone, now)?;
+    screen::ignore_closed_pipe(std::io::stdout().write_all(text.as_bytes()))
 }
 
 fn place(args: &PausedArgs) -> Place {

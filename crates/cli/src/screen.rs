@@ -9,7 +9,7 @@ use machinist_core::{decision::Severity, maintenance::Note};
 use crate::zone::Zone;
 
 /// Where no terminal says how wide it is.
-const USUAL_WIDTH: usize = 80;
+pub const USUAL_WIDTH: usize = 80;
 
 /// For whom an answer is laid out.
 #[derive(Clone, Copy, Debug)]

@@ -32,6 +32,7 @@ use machinist_core::{maintenance::Note, overview::objects::Objects};
 
 use crate::{
     args::FleetArgs,
+    cluster_api::ClusterApi,
     failure::Hinted,
     kubeconfig::{Access, connect},
     progress,
@@ -42,6 +43,7 @@ use crate::{
 pub struct Snapshot {
     /// Of the Machines.
     pub namespace: String,
+    /// Those of Cluster API among them, as they are planned.
     pub machines: Vec<Machine>,
     pub sets: Vec<MachineSet>,
     pub health_checks: Vec<MachineHealthCheck>,
@@ -92,6 +94,14 @@ pub async fn read(args: &FleetArgs, extent: Extent) -> anyhow::Result<Snapshot> 
 }
 
 impl Snapshot {
+    /// Takes in the machines of Cluster API.
+    fn add(&mut self, cluster_api: &ClusterApi) {
+        let seen = cluster_api.seen();
+        self.machines.extend(seen.machines);
+        self.sets.extend(seen.pools);
+        self.nodes.extend(seen.nodes);
+    }
+
     /// Adds the MaintenancePolicies of files, in the place of those of the same name.
     pub fn try_policies(&mut self, files: &[PathBuf]) -> anyhow::Result<Vec<String>> {
         let mut names = Vec::new();

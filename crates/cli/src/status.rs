@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use crate::args::{Output, StatusArgs};
 use crate::kubeconfig::{Access, Connection, Source, connect};
 use crate::screen;
+use crate::zone::Zone;
 
 #[cfg(all(test, feature = "up"))]
 pub use fetch::Observed;
@@ -30,15 +31,25 @@ pub use judge::{MachineView, Report};
 pub async fn run(args: StatusArgs) -> anyhow::Result<()> {
     let connection = connect(&args.cluster, Access::Read).await?;
     say_which_cluster(&connection, args.output);
+    let zone = Zone::choose(args.zone.zone.as_deref())?;
     let scope = if args.all_namespaces { Scope::All } else { Scope::Namespace(args.namespace) };
+    let form = Form { output: args.output, scope: &scope, zone: &zone };
     if args.watch {
-        return watch::run(&connection, &scope, args.output).await;
+        return watch::run(&connection, form).await;
     }
     let observed = fetch::fetch(&connection.client, &scope)
         .await
         .map_err(|error| connection.explain("cannot list machines", error))?;
-    let report = report(&observed);
-    print(&report, args.output, &scope)
+    let text = text(&report(&observed), form, render::Notation::Indented)?;
+    screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
+}
+
+/// How it is printed.
+#[derive(Clone, Copy)]
+struct Form<'a> {
+    output: Output,
+    scope: &'a Scope,
+    zone: &'a Zone,
 }
 
 /// A cluster that nobody named is worth a word; standard output stays for the answer.
@@ -51,18 +62,12 @@ pub fn say_which_cluster(connection: &Connection, output: Output) {
     }
 }
 
-fn print(report: &judge::Report, output: Output, scope: &Scope) -> anyhow::Result<()> {
-    let text = text(report, output, scope, render::Notation::Indented)?;
-    screen::ignore_closed_pipe(anstream::stdout().write_all(text.as_bytes()))
-}
-
 fn text(
     report: &judge::Report,
-    output: Output,
-    scope: &Scope,
+    form: Form<'_>,
     notation: render::Notation,
 ) -> anyhow::Result<String> {
-    Ok(match output {
+    Ok(match form.output {
         Output::Json => match notation {
             render::Notation::Indented => serde_json::to_string_pretty(report)? + "\n",
             render::Notation::OneLine => serde_json::to_string(report)? + "\n",
@@ -77,9 +82,10 @@ fn text(
         Output::Name => render::names(report),
         Output::Table | Output::Wide => {
             let layout = render::Layout {
-                is_wide: output == Output::Wide,
-                with_namespaces: *scope == Scope::All,
+                is_wide: form.output == Output::Wide,
+                with_namespaces: *form.scope == Scope::All,
                 terminal_width: screen::width(),
+                zone: form.zone,
                 now: Timestamp::now(),
             };
             render::table(report, &layout)

@@ -20,7 +20,8 @@ pub enum Kind {
 }
 
 impl Target {
-    /// Reads `kind/name`, `kind name` or `name`, in kubectl's spellings.
+    /// Reads `kind/name`, `kind name` or `name`, in kubectl's spellings. A machine or pool of Cluster API is named with its
+    /// namespace: `machine/team-a/x`.
     pub fn read(words: &[String]) -> anyhow::Result<Self> {
         let (kind, name) = match words {
             [word] => word.split_once('/').unwrap_or(("machine", word)),
@@ -32,7 +33,8 @@ impl Target {
         let kind = match singular.as_str() {
             "machine" | "machines" => Kind::Machine,
             "node" | "nodes" | "no" => Kind::Node,
-            "machineset" | "machinesets" | "pool" | "pools" => Kind::Pool,
+            "machineset" | "machinesets" | "machinedeployment" | "machinedeployments" | "pool"
+            | "pools" => Kind::Pool,
             _ => {
                 let what =
                     format!("Unsupported value: {:?}: no kind that is known", words.join(" "));
@@ -108,8 +110,17 @@ mod tests {
             (&["no", "x"], Kind::Node),
             (&["MachineSet/x"], Kind::Pool),
             (&["machinesets.machine.openshift.io", "x"], Kind::Pool),
+            (&["machinedeployment.cluster.x-k8s.io/x"], Kind::Pool),
         ] {
             assert_eq!(read(words).unwrap(), Target { kind, name: "x".to_owned() }, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_of_cluster_api_is_named_with_its_namespace() {
+        for words in [&["machine/team-a/x"][..], &["machines", "team-a/x"]] {
+            let expected = Target { kind: Kind::Machine, name: "team-a/x".to_owned() };
+            assert_eq!(read(words).unwrap(), expected, "{words:?}");
         }
     }
 

@@ -105,7 +105,7 @@ impl Zone {
     pub fn whole(&self, instant: Timestamp) -> String {
         let zoned = self.zoned(instant);
         let mut text = single_spaced(&zoned.strftime("%a %e %b %Y, %H:%M %Z").to_string());
-        if self.name != "UTC" {
+        if !matches!(self.name.as_str(), "UTC" | "Etc/UTC") {
             text.push_str(&format!(" ({})", self.name));
         }
         text

@@ -130,6 +130,7 @@ impl Names {
                 name,
                 uid: name,
                 pool: self.pools.get(pool).map(String::as_str),
+                maker: self.pools.get(pool).map(String::as_str),
                 zone: ZONES.get(pool % ZONES.len()).copied(),
                 role: Some("worker"),
                 labels: Some(&self.labels),

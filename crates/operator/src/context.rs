@@ -13,12 +13,14 @@ use machinist_api::{
     Machine, MachineHealthCheck, MachineSet, names::event, openshift_config::Infrastructure,
 };
 use machinist_core::{
+    cluster_api::maintained,
     decision::{Announcement, Severity, Wait},
     machine::Policy,
 };
 
 use crate::{
     cloud::Clouds,
+    cluster_api,
     engine::{
         env::Env,
         events::{EventRecorder, EventTarget, EventType},
@@ -49,11 +51,34 @@ pub struct Stores {
     /// Whether everything is to stand still.
     pub hold: Hold,
     pub maintenance: MaintenanceStores,
+    /// The machines of the other API, where they are looked after.
+    pub cluster_api: cluster_api::maintained::Handle,
 }
 
 impl Stores {
+    /// The Machine that a maintenance names, of whichever API.
+    pub fn machine_named(&self, name: &str) -> Option<Arc<Machine>> {
+        match maintained::parts(name) {
+            Some(_) => self.cluster_api.get()?.machine(name),
+            None => self.machines.get(&ObjectKey::new(self.maintenance.namespace.as_str(), name)),
+        }
+    }
+
+    /// The pool of this name, of whichever API.
+    pub fn pool_named(&self, name: &str) -> Option<Arc<MachineSet>> {
+        match maintained::parts(name) {
+            Some(_) => self.cluster_api.get()?.pool(name),
+            None => {
+                self.machine_sets.get(&ObjectKey::new(self.maintenance.namespace.as_str(), name))
+            }
+        }
+    }
+
     /// The Node that a Machine is linked to, if it is still that Node.
     pub fn linked_node(&self, machine: &Machine) -> Option<Arc<Node>> {
+        if maintained::is_of_cluster_api(machine) {
+            return self.cluster_api.get()?.node(machine.metadata.name.as_deref()?);
+        }
         let reference = machine.status.as_ref()?.node_ref.as_ref()?;
         let node = self.nodes.get(&ObjectKey::cluster_wide(reference.name.as_deref()?))?;
         let is_same = reference.uid.is_none() || reference.uid == node.metadata.uid;

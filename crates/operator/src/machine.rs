@@ -95,6 +95,25 @@ fn retryable_failure(
     (failure.class != ErrorClass::InvalidConfiguration).then(|| failure.clone())
 }
 
+/// How a pass ends: what could not be done is told first, then what could not be said.
+pub fn concluded(
+    executed: anyhow::Result<()>,
+    published: Result<(), WriteError>,
+    recheck: Option<jiff::Timestamp>,
+    now: jiff::Timestamp,
+) -> Outcome {
+    if let Err(error) = executed {
+        return superseded_or_failed(error);
+    }
+    if let Err(error) = published {
+        return superseded_or_failed(error.into());
+    }
+    match recheck {
+        Some(at) => Outcome::RecheckAfter(until(now, at)),
+        None => Outcome::Settled,
+    }
+}
+
 /// Somebody else's write came first: that is no failure, their version is decided on next.
 pub fn superseded_or_failed(error: anyhow::Error) -> Outcome {
     let is_superseded = error.downcast_ref::<WriteError>().is_some_and(WriteError::is_superseded);

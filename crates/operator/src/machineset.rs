@@ -3,6 +3,7 @@
 //! The same five steps as every controller; `validate` is part of the decision.
 
 pub mod capacity;
+pub(crate) mod certain;
 pub(crate) mod creations;
 mod execute;
 pub(crate) mod memory;
@@ -19,7 +20,7 @@ use crate::{
     args::Args,
     context::Context,
     engine::{queue::Outcome, store::ObjectKey},
-    machine::{superseded_or_failed, until},
+    machine::concluded,
 };
 
 #[cfg(test)]
@@ -49,14 +50,5 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     let executed = execute::execute(context, memory, &set, &decision.actions).await;
     let published = publish::publish(context, memory, &set, &decision).await;
 
-    if let Err(error) = executed {
-        return superseded_or_failed(error);
-    }
-    if let Err(error) = published {
-        return superseded_or_failed(error.into());
-    }
-    match decision.recheck {
-        Some(at) => Outcome::RecheckAfter(until(now, at)),
-        None => Outcome::Settled,
-    }
+    concluded(executed, published, decision.recheck, now)
 }

@@ -21,8 +21,11 @@ mod start;
 pub mod stores;
 
 use jiff::{SignedDuration, Timestamp};
-use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePhase};
-use machinist_core::{drift::policy::DriftDefaults, maintenance::decide};
+use machinist_api::{Machine, MachineMaintenance, MaintenancePhase};
+use machinist_core::{
+    drift::policy::DriftDefaults,
+    maintenance::{decide, policies::Subject},
+};
 
 pub use self::{
     memory::Memory,
@@ -115,16 +118,11 @@ pub async fn reconcile(context: &Context, maintenance: &Maintenance, key: Object
 }
 
 /// What the MaintenancePolicy of a Machine says of drift; nothing while none is known.
-pub fn drift_defaults(
-    stores: &Stores,
-    machine: &Machine,
-    set: Option<&MachineSet>,
-) -> DriftDefaults {
+pub fn drift_defaults(stores: &Stores, machine: &Machine) -> DriftDefaults {
     if stores.maintenance.policies.is_empty() {
         return DriftDefaults::default();
     }
-    let pool = set.and_then(|set| set.metadata.name.as_deref());
-    observe::policy_of(&stores.maintenance.policy_set(), Some(machine), pool).drift
+    observe::policy_of(&stores.maintenance.policy_set(), &Subject::of(machine)).drift
 }
 
 /// Whether this pass may be the one that begins the work, as far as the last plan tells.

@@ -30,7 +30,7 @@ use axum::{Router, body::Body};
 use http::{Request, Response};
 use kube::Client;
 
-use self::{access::Access, args::PageArgs, board::Board};
+use self::{access::Access, answer::Refused, args::PageArgs, board::Board};
 use crate::{context::Context, engine::supervisor::Spawner};
 
 pub use self::server::PlainServer;
@@ -50,6 +50,16 @@ struct Page {
     context: Arc<Context>,
     namespace: String,
     stopping: tokio_util::sync::CancellationToken,
+}
+
+impl Page {
+    /// A client with the rights of whoever showed the token.
+    fn acting_for(&self, token: &str) -> Result<Client, Refused> {
+        (self.as_user)(token).map_err(|error| {
+            tracing::warn!(%error, "no client can be made for a user");
+            Refused::unknown()
+        })
+    }
 }
 
 /// Begins to look, and gives the routes.

@@ -216,6 +216,7 @@ pub fn start(
             start_controller(spawner, &context, name, queue, concurrency, handler);
         },
     );
+    let told = queues.clone();
     start_controllers(args, spawner, &context, queues, draining);
     let upkeep = Arc::new(upkeep::Facts::default());
     upkeep::start(args, client, spawner, &context, &upkeep, outside.ca_bundle);
@@ -229,6 +230,7 @@ pub fn start(
             spawner,
             connect: outside.workloads,
             ceilings: machineset::ceilings(args),
+            maintenance: &told,
         })?;
     }
     Ok(context)

@@ -164,6 +164,7 @@ pub(crate) fn stores() -> Arc<Stores> {
         budgets: Store::builder().build(),
         openshift: OpenShift::new("ns", "1", &infrastructures),
         maintenance: MaintenanceStores::new("ns"),
+        cluster_api: crate::cluster_api::maintained::Handle::default(),
         infrastructures,
         hold: crate::hold::Hold::new("ns"),
         health_checks: Store::builder().build(),

@@ -3,7 +3,7 @@
 
 mod certificates;
 mod health;
-mod maintenance;
+pub mod maintenance;
 mod openshift;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -284,7 +284,7 @@ fn machines_of(stores: &Stores, node: &Node) -> Vec<Arc<Machine>> {
 
 /// Whether nothing changed that a decision reads. The store keeps no heartbeat times, so most
 /// heartbeats leave the pruned Node equal but for its resourceVersion.
-fn is_heartbeat(before: &Node, after: &Node) -> bool {
+pub fn is_heartbeat(before: &Node, after: &Node) -> bool {
     let strip = |node: &Node| {
         let mut node = node.clone();
         node.meta_mut().resource_version = None;

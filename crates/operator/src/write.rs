@@ -178,6 +178,24 @@ where
         .map_err(|error| WriteError::of(format!("{} {name}", K::kind(&())), error))
 }
 
+/// Patches an object as it was seen: of this uid, at this version.
+pub async fn at<K>(
+    api: &Api<K>,
+    name: &str,
+    uid: &str,
+    resource_version: &str,
+    mut patch: Value,
+) -> Result<K, WriteError>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    patch["metadata"]["uid"] = json!(uid);
+    patch["metadata"]["resourceVersion"] = json!(resource_version);
+    api.patch(name, &parameters(), &Patch::Merge(&patch))
+        .await
+        .map_err(|error| WriteError::of(format!("{} {name}", K::kind(&())), error))
+}
+
 /// What every patch of ours is sent with.
 pub fn parameters() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER)

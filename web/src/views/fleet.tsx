@@ -203,7 +203,8 @@ function FilterBar(properties: { fleet: FleetView; filter: Filter; show: (filter
         <input
           id="search"
           type="search"
-          placeholder="Search name, node, instance, address … ( / )"
+          placeholder="Search ( / )"
+          data-tip="Names, nodes, instances, pools, zones and addresses"
           value={search}
           onInput={(event) => setSearch(event.currentTarget.value)}
         />

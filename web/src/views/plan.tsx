@@ -153,15 +153,14 @@ const FIRST_STUCK = 6;
 function Stuck(properties: { entries: PlanEntry[] | undefined; isTrial: boolean; onDone: () => void }) {
   const { entries, isTrial, onDone } = properties;
   const [showsAll, setShowsAll] = useState(false);
-  const stuck = entries?.filter(
-    (entry) =>
-      entry.isLate || entry.standing.is === "blocked" || entry.needsApproval || entry.heldUpBy.length > 0,
-  );
+  const stuck = entries?.filter((entry) => entry.isStuck);
   return (
     <section aria-labelledby="stuck">
       <h2 id="stuck">What needs a person</h2>
       {!stuck && <Loading what="the plan" />}
-      {stuck?.length === 0 && <p class="box is-good">Nothing is late, blocked or waiting for an approval.</p>}
+      {stuck?.length === 0 && (
+        <p class="box is-good">Nothing is late, blocked, stuck or waiting for an approval.</p>
+      )}
       <ul class="cards wide" id="stuck-entries">
         {stuck?.slice(0, showsAll ? undefined : FIRST_STUCK).map((entry) => (
           <li

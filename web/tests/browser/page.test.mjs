@@ -120,6 +120,18 @@ describe("live", () => {
     }));
 });
 
+describe("drift", () => {
+  test("what is open comes first with its cause, and what is over stays told with what was done", () =>
+    withPage({ path: "/drift" }, async ({ page, standin }) => {
+      const { name } = standin.troubles.stopped;
+      await page.locator("#open .card", { hasText: name }).getByText("User initiated").waitFor();
+      const over = page.locator("#over .card");
+      await over.getByText("runs again, as was decided").waitFor();
+      assert.equal(await over.locator(".chip").innerText(), "over");
+      assert.equal(await page.locator("#open .card", { hasText: "over" }).count(), 0);
+    }));
+});
+
 describe("a machine", () => {
   test("what differs between machine, instance and node is marked and said", () =>
     withPage({}, async ({ page, standin }) => {

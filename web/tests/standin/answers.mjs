@@ -210,7 +210,46 @@ export function whatIf(world, question) {
 
 export function driftView(world) {
   const entries = world.rows.filter((row) => row.drift !== null).map(driftEntry);
-  return { version: world.version, asOf: at(0), entries, total: entries.length };
+  return {
+    version: world.version,
+    asOf: at(0),
+    entries,
+    total: entries.length,
+    past: past(world),
+    hidden: null,
+  };
+}
+
+/** What happened earlier this morning, to a machine that is well again. */
+function past(world) {
+  const row = world.rows.find((one) => one.pool === "worker-a" && one.state === "well");
+  if (!row) return [];
+  const minutes = (count) => at(-count * 60_000);
+  const id = row.instance.id;
+  return [
+    {
+      machine: row.name,
+      pool: row.pool,
+      zone: row.zone,
+      instance: id,
+      class: "StoppedByUser",
+      words: "was stopped by a user",
+      since: minutes(51),
+      cause: "the cloud says: User initiated",
+      response: "",
+      attempts: 0,
+      actedAt: null,
+      failure: null,
+      needsAPerson: false,
+      done: [
+        { at: minutes(46), words: "it is being started again" },
+        { at: minutes(45), words: `instance ${id} runs again, as was decided` },
+      ],
+      isOver: true,
+      overAt: minutes(45),
+      sentence: `instance ${id} was stopped by a user; it runs again, as was decided`,
+    },
+  ];
 }
 
 /** What each kind of drift is called, and what is done about it. */
@@ -255,6 +294,9 @@ function driftEntry(row) {
     words: row.drift,
     since: at(-minutes * 60_000),
     actedAt: kind.attempts > 0 ? at(-60_000) : null,
+    done: [],
+    isOver: false,
+    overAt: null,
     sentence: `the instance ${row.drift} at ${at(-minutes * 60_000)}: ${kind.response}`,
     ...kind,
   };

@@ -165,7 +165,7 @@ export async function startStandin({ machinesPerPool, poolsPerZone, port = 0 } =
     const [, name, verb] = /^\/api\/v1\/machines\/([^/]+)\/(approve|postpone)$/.exec(path) ?? [];
     const entry = world.plan.find((one) => one.machine === name);
     if (verb === "approve" && entry) {
-      Object.assign(entry, { needsApproval: false, approved: true });
+      Object.assign(entry, { needsApproval: false, approved: true, isStuck: entry.isLate });
       entry.waitsOn = entry.waitsOn.filter((wait) => wait.reason !== "ApprovalMissing");
       publish({ plan: true });
       return send(response, { changed: true, sentence: `the maintenance of ${name} is approved` });

@@ -197,6 +197,12 @@ function entry(row, overrides) {
     approved: false,
     postponedUntil: null,
     canPostpone: true,
+    isStuck: Boolean(
+      overrides.isLate ||
+        overrides.needsApproval ||
+        overrides.standing?.is === "blocked" ||
+        overrides.heldUpBy?.length,
+    ),
     ...overrides,
   };
 }

@@ -191,6 +191,9 @@ pub mod condition_type {
     pub const REMOTE_CONNECTION_PROBE: &str = "RemoteConnectionProbe";
     /// Conditions of the version before, in `status.deprecated.v1beta1`.
     pub const V1BETA1_BOOTSTRAP_READY: &str = "BootstrapReady";
+    pub const V1BETA1_MACHINES_CREATED: &str = "MachinesCreated";
+    pub const V1BETA1_MACHINE_SET_READY: &str = "MachineSetReady";
+    pub const V1BETA1_RESIZED: &str = "Resized";
     pub const V1BETA1_DRAINING_SUCCEEDED: &str = "DrainingSucceeded";
     pub const V1BETA1_PRE_DRAIN_HOOK_SUCCEEDED: &str = "PreDrainDeleteHookSucceeded";
     pub const V1BETA1_VOLUME_DETACH_SUCCEEDED: &str = "VolumeDetachSucceeded";

@@ -5,8 +5,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    args::Document,
+    failure,
     snapshot::Snapshot,
-    testing::{at, fleet, now},
+    testing::{at, berlin, fleet, golden, now},
 };
 
 fn decided(what: &str, any_reason: bool, snapshot: &Snapshot) -> anyhow::Result<Change> {
@@ -142,4 +144,48 @@ fn for_how_long_is_a_duration() {
     for text in ["", "soon", "-1h", "0s"] {
         assert!(until(text, now()).is_err(), "{text}");
     }
+}
+
+/// What stands on the screen: the answer, or the refusal with its advice.
+fn printed(
+    what: &str,
+    any_reason: bool,
+    effect: Effect,
+    output: Document,
+    snapshot: &Snapshot,
+) -> String {
+    match decided(what, any_reason, snapshot) {
+        Ok(change) => Done::of(&change, effect, Vec::new()).text(output, &berlin(), now()).unwrap(),
+        Err(error) => failure::text(&error),
+    }
+}
+
+#[tokio::test]
+async fn approvals_read_as_they_always_did() {
+    let mut snapshot = fleet().await;
+    set_condition(&mut snapshot, "worker-a-1", "DisruptionHeld");
+    let mut text = String::new();
+    for (words, what, any_reason, effect) in [
+        ("worker-a-2", "worker-a-2", false, Effect::Real),
+        ("worker-a-2 --any-reason", "worker-a-2", true, Effect::Real),
+        ("node/node-worker-a-2 --dry-run", "node/node-worker-a-2", false, Effect::DryRun),
+        ("machineset/worker-a", "machineset/worker-a", false, Effect::Real),
+        ("worker-b-2", "worker-b-2", false, Effect::Real),
+        ("worker-b-3", "worker-b-3", false, Effect::Real),
+        ("master-1", "master-1", false, Effect::Real),
+        ("machineset/worker-b", "machineset/worker-b", false, Effect::Real),
+        ("nobody", "nobody", false, Effect::Real),
+        ("node/nobody", "node/nobody", false, Effect::Real),
+    ] {
+        let answer = printed(what, any_reason, effect, Document::Text, &snapshot);
+        text.push_str(&format!("$ machinist approve {words}\n{answer}\n"));
+    }
+    for output in [Document::Json, Document::Yaml, Document::Name] {
+        for what in ["worker-a-2", "worker-b-2"] {
+            let answer = printed(what, false, Effect::Real, output, &snapshot);
+            let word = format!("{output:?}").to_lowercase();
+            text.push_str(&format!("$ machinist approve {what} -o {word}\n{answer}\n"));
+        }
+    }
+    golden("../changes/approve.txt", &text);
 }

@@ -100,7 +100,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME")]
     pub at: Option<String>,
 
-    /// What to print.
+    /// What to print; `wide` breaks no line, `name` prints the resource that is told of.
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     pub output: Document,
 }
@@ -116,8 +116,12 @@ Examples:
 pub enum Document {
     #[default]
     Text,
+    /// The same, however long the lines are.
+    Wide,
     Json,
     Yaml,
+    /// The name of the resource, as kubectl prints it.
+    Name,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -148,6 +152,10 @@ pub struct ApproveArgs {
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
+
+    /// What to print; `name` prints what was written on, if anything was.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output: Document,
 }
 
 const APPROVE_EXAMPLES: &str = "\
@@ -225,9 +233,16 @@ pub struct PausedArgs {
     #[arg(short, long, value_name = "NAMESPACE", default_value = DEFAULT_NAMESPACE)]
     pub namespace: String,
 
+    #[command(flatten)]
+    pub zone: ZoneArgs,
+
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
+
+    /// What to print; `name` prints what was written on, if anything was.
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
+    pub output: Document,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -14,7 +14,9 @@ const HEADING: &str = "\
 Written by `make reference` out of the definitions in `crates/cli/src/args`; change those.
 
 `machinist` and `kubectl machinist` are the same program. `machinist completion` prints what a shell needs
-to complete its words, `machinist man` its manual.
+to complete its words, `machinist man` its manual. kubectl completes the words of a plugin by a program
+`kubectl_complete-machinist` in the path, which `machinist completion kubectl` prints; it works in every shell
+in which kubectl itself is completed.
 
 Colours are used on a terminal only, and not where `NO_COLOR` is set. What is printed for programs (`-o json`,
 `-o yaml`) has names that are never changed, only added, and times in UTC. Messages and progress go to

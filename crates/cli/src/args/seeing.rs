@@ -164,6 +164,16 @@ pub enum ShellName {
     Zsh,
     Fish,
     PowerShell,
+    /// A program that kubectl asks, for `kubectl machinist` in every shell that completes kubectl.
+    Kubectl,
+}
+
+/// What kubectl asks.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CompleteArgs {
+    /// The words so far; the last is not finished.
+    #[arg(value_name = "WORD", num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
 }
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -178,7 +188,11 @@ Examples:
   machinist completion fish > ~/.config/fish/completions/machinist.fish
 
   # PowerShell
-  machinist completion powershell >> $PROFILE";
+  machinist completion powershell >> $PROFILE
+
+  # `kubectl machinist`, wherever kubectl itself is completed
+  kubectl machinist completion kubectl > ~/.local/bin/kubectl_complete-machinist
+  chmod +x ~/.local/bin/kubectl_complete-machinist";
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_long_help = MAN_EXAMPLES)]

@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Style};
 use machinist_core::doctor::{Check, Finding, Level, Report};
 
-use crate::screen::counted;
+use crate::screen::{counted, wrapped};
 use crate::table::{self, Cell, Row};
 
 /// A line for each check, below it what it found, and a summary.
@@ -11,7 +11,9 @@ pub fn table(report: &Report, width: Option<usize>) -> String {
     let bold = Style::new().bold();
     let header = ["CHECK", "RESULT", "WHAT WAS FOUND"].map(|title| Cell::styled(title, bold));
     let mut rows: Vec<Row> = vec![header.to_vec().into()];
-    rows.extend(report.checks.iter().map(row));
+    let names = report.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(names + RESULT).max(20));
+    rows.extend(report.checks.iter().flat_map(|check| rows_of(check, room)));
     let mut text = table::lines(&rows, width).join("\n");
     text.push_str("\n\n");
     text.push_str(&summary(report));
@@ -19,17 +21,27 @@ pub fn table(report: &Report, width: Option<usize>) -> String {
     text
 }
 
-fn row(check: &Check) -> Row {
+/// What the second column takes, with the gaps on both sides.
+const RESULT: usize = 3 + 7 + 3;
+
+/// What a check says goes on below, where one line is too short.
+fn rows_of(check: &Check, room: usize) -> Vec<Row> {
     let says = match check.findings.len() {
         0 => check.says.clone(),
         found => counted(found, "finding"),
     };
-    let cells = vec![
-        Cell::plain(check.name),
-        Cell::styled(check.level.as_str(), style(check.level)),
-        Cell::plain(says),
-    ];
-    Row { cells, notes: check.findings.iter().flat_map(notes).collect() }
+    let mut rows: Vec<Row> = wrapped("", &says, room)
+        .into_iter()
+        .map(|line| vec![Cell::default(), Cell::default(), Cell::plain(line)].into())
+        .collect();
+    if let Some(first) = rows.first_mut() {
+        let level = Cell::styled(check.level.as_str(), style(check.level));
+        first.cells.splice(..2, [Cell::plain(check.name), level]);
+    }
+    if let Some(last) = rows.last_mut() {
+        last.notes = check.findings.iter().flat_map(notes).collect();
+    }
+    rows
 }
 
 fn notes(finding: &Finding) -> [Cell; 3] {

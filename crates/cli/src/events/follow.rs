@@ -40,6 +40,9 @@ use crate::{
 /// Events that are remembered; more than a busy hour of a large fleet.
 const REMEMBERED: usize = 20_000;
 
+/// Among so many last ones the same words are looked for: what belongs together comes together.
+const RECENT: usize = 100;
+
 pub(super) async fn run(
     args: &EventsArgs,
     snapshot: &Snapshot,
@@ -67,8 +70,10 @@ pub(super) async fn run(
             stopped = &mut stop => return stopped.context("cannot listen for Ctrl-C"),
             change = changes.next() => match change.context("the watches ended")? {
                 Ok(change) => {
-                    for one in told.news(change).filter(|one| choice.takes(one)) {
-                        show(&one)?;
+                    for one in told.news(change) {
+                        if choice.takes(&one) {
+                            show(&one)?;
+                        }
                     }
                 }
                 Err(error) => eprintln!("the connection is interrupted: {error}; trying again"),
@@ -151,6 +156,8 @@ pub(super) struct Told {
     /// For forgetting the oldest.
     order: VecDeque<String>,
     limit: usize,
+    /// The last ones: what is told on several objects at once is told once.
+    recent: VecDeque<Happening>,
 }
 
 impl Told {
@@ -159,7 +166,8 @@ impl Told {
         let maintenances: Vec<&MachineMaintenance> = snapshot.maintenances.iter().collect();
         let belonging = Belonging::of(&machines, &maintenances);
         let (counts, order) = (BTreeMap::new(), VecDeque::new());
-        let mut told = Self { belonging, counts, order, limit: REMEMBERED };
+        let recent = VecDeque::new();
+        let mut told = Self { belonging, counts, order, limit: REMEMBERED, recent };
         for event in &snapshot.events {
             told.is_news(event);
         }
@@ -184,6 +192,13 @@ impl Told {
                 None
             }
         };
+        let news = news.filter(|one| !self.recent.iter().any(|known| one.repeats(known)));
+        if let Some(news) = &news {
+            self.recent.push_back(news.clone());
+            if self.recent.len() > RECENT {
+                self.recent.pop_front();
+            }
+        }
         news.into_iter()
     }
 

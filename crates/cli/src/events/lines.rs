@@ -12,6 +12,8 @@ use crate::screen::{Layout, counted, joined, wrapped};
 
 /// Room for the longest of the sources.
 const SOURCE: usize = 9;
+/// Between time, source, name and reason.
+const GAPS: usize = 6;
 /// How far in the message is, below the rest.
 const INDENT: &str = "    ";
 
@@ -31,10 +33,20 @@ pub(super) fn happening(one: &Happening, now: Timestamp, layout: &Layout<'_>) ->
         "{time}  {style}{source}{style:#}{padding}  {}  {reason_style}{reason}{reason_style:#}{times}",
         one.about
     );
-    match layout.table_width() {
-        None => format!("{head}  {message}\n"),
-        Some(width) => format!("{head}\n{}", joined(&wrapped(INDENT, &message, width))),
-    }
+    let Some(width) = layout.table_width() else { return format!("{head}  {message}\n") };
+    // A long name goes below, where the message is; what may be longer than a terminal is broken there.
+    let taken = [time.as_str(), &one.about, reason, &times].map(|text| text.chars().count());
+    let is_long = taken.iter().sum::<usize>() + SOURCE + GAPS > width;
+    let (head, message) = match is_long {
+        true => {
+            let head = format!(
+                "{time}  {style}{source}{style:#}{padding}  {reason_style}{reason}{reason_style:#}{times}"
+            );
+            (head, format!("{}: {message}", one.about))
+        }
+        false => (head, message),
+    };
+    format!("{head}\n{}", joined(&wrapped(INDENT, &message, width)))
 }
 
 /// Older ones that are not shown.

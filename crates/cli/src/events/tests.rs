@@ -37,11 +37,30 @@ async fn the_day_of_a_fleet_in_one_order() {
     assert_eq!(yaml, serde_json::to_value(&report).unwrap());
     for width in 50..120 {
         let text = shown(&report, Output::Table, Some(width));
-        // The first line of each has no words to break.
-        let messages: Vec<&str> = text.lines().filter(|line| line.starts_with("    ")).collect();
-        let (length, line) = longest_line(&messages.join("\n"));
+        // Time, source and reason have no words to break, and take up to 60.
+        let fits = |line: &&str| width >= 60 || line.starts_with("    ");
+        let (length, line) =
+            longest_line(&text.lines().filter(fits).collect::<Vec<_>>().join("\n"));
         assert!(length <= width, "{width}: {line:?}");
     }
+}
+
+/// Names as installers make them do not fit beside the rest in eighty columns.
+#[tokio::test]
+async fn a_long_name_goes_below() {
+    let mut snapshot = happened().await;
+    for event in &mut snapshot.events {
+        let name = event.involved_object.name.take().unwrap_or_default();
+        event.involved_object.name = Some(format!("machinist-worker-us-east-1a-{name}"));
+    }
+    let report = report(&snapshot, &everything(), 200, now());
+    let text = shown(&report, Output::Table, Some(80));
+    let (length, line) = longest_line(&text);
+    assert!(length <= 80, "{line:?}");
+    assert!(
+        text.contains("\n    Machine machinist-worker-us-east-1a-worker-2: instance"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    args::Document,
+    failure,
     fleet::with_plan,
-    testing::{fleet, now},
+    testing::{berlin, fleet, golden, now},
 };
 
 fn signature() -> Signature {
@@ -172,4 +174,41 @@ async fn a_reason_is_one_line_and_not_too_long() {
     let sentence = paused(" two\nlines ").unwrap().sentence;
     assert!(sentence.contains("two lines (by anna at 2026-11-02T10:00:00Z)"), "{sentence}");
     assert!(paused(&"x".repeat(2000)).is_err());
+}
+
+#[tokio::test]
+async fn pauses_and_their_ends_read_as_they_always_did() {
+    let mut snapshot = fleet().await;
+    let mut text = String::new();
+    let mut say = |words: &str, wish: &Wish, place: &Place, effect: Effect, output: Document| {
+        let answer = match decide(wish, place, &snapshot, &signature()) {
+            Ok(change) => {
+                let done = Done::of(&change, effect, others(place, &snapshot));
+                if let Some(write) = change.write.filter(|_| effect == Effect::Real) {
+                    apply(&mut snapshot, place, &write.patch);
+                }
+                done.text(output, &berlin(), now()).unwrap()
+            }
+            Err(refusal) => failure::text(&Hinted::from(refusal).into()),
+        };
+        text.push_str(&format!("$ machinist maintenance {words}\n{answer}\n"));
+    };
+    let pool = Place::Pool("worker-b".to_owned());
+    let machine = Place::Machine("worker-a-1".to_owned());
+    let policy = Place::Policy("nights".to_owned());
+    let nobody = Place::Machine("nobody".to_owned());
+    let (real, dry) = (Effect::Real, Effect::DryRun);
+    say("pause --pool worker-b", &pause(""), &pool, real, Document::Text);
+    let why = "pause --reason 'release day'";
+    say(&format!("{why} --dry-run"), &pause("release day"), &Place::Cluster, dry, Document::Text);
+    say(why, &pause("release day"), &Place::Cluster, real, Document::Text);
+    say(why, &pause("release day"), &Place::Cluster, real, Document::Text);
+    say("pause --policy nights -o json", &pause(""), &policy, real, Document::Json);
+    say("pause --machine worker-a-1 -o yaml", &pause(""), &machine, real, Document::Yaml);
+    say("pause --machine nobody", &pause(""), &nobody, real, Document::Text);
+    say("resume", &Wish::Resume, &Place::Cluster, real, Document::Text);
+    say("resume", &Wish::Resume, &Place::Cluster, real, Document::Text);
+    say("resume -o json", &Wish::Resume, &Place::Cluster, real, Document::Json);
+    say("resume --pool worker-b -o name", &Wish::Resume, &pool, real, Document::Name);
+    golden("../changes/maintenance.txt", &text);
 }

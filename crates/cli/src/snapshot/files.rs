@@ -3,25 +3,29 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use machinist_api::cluster_api;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Snapshot, is_maintenance_of, is_of, unreadable};
+use crate::cluster_api::ClusterApi;
 
 /// How the names of files end that are read in a folder.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
 pub(super) fn read(paths: &[PathBuf], namespace: &str) -> anyhow::Result<Snapshot> {
     let mut snapshot = Snapshot { namespace: namespace.to_owned(), ..Snapshot::default() };
+    let mut of = ClusterApi::default();
     for path in paths {
         for file in files_of(path)? {
             for document in documents(&file)? {
                 for object in items(document) {
-                    snapshot.take(object);
+                    snapshot.take(object, &mut of);
                 }
             }
         }
     }
+    snapshot.add(&of);
     Ok(snapshot)
 }
 
@@ -78,7 +82,7 @@ fn files_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 impl Snapshot {
     /// Takes an object in, where its kind is one that is looked at.
-    fn take(&mut self, object: Value) {
+    fn take(&mut self, object: Value, of: &mut ClusterApi) {
         let text = |pointer: &str| {
             object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -100,6 +104,12 @@ impl Snapshot {
             }
             ("machine.openshift.io", "MachineHealthCheck") if is_of_home => {
                 problem = push(&mut self.health_checks, object);
+            }
+            (cluster_api::GROUP, "Cluster") => problem = push(&mut of.clusters, object),
+            (cluster_api::GROUP, "Machine") => problem = push(&mut of.machines, object),
+            (cluster_api::GROUP, "MachineSet") => problem = push(&mut of.sets, object),
+            (cluster_api::GROUP, "MachineDeployment") => {
+                problem = push(&mut of.deployments, object);
             }
             ("", "Event") => problem = push(&mut self.events, object),
             ("", "Node") => problem = push(&mut self.nodes, object),

@@ -9,7 +9,7 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams},
 };
 use machinist_api::{
-    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy,
+    Machine, MachineHealthCheck, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api,
     managed_upgrade::{
         AdminFreezeWindow, CustomerFreezeWindow, PreferredUpgradeStartTime, UpgradeConfig,
     },
@@ -19,7 +19,10 @@ use machinist_core::maintenance::Note;
 use serde::de::DeserializeOwned;
 
 use super::{Extent, Snapshot, unreadable};
-use crate::kubeconfig::Connection;
+use crate::{
+    cluster_api::{ClusterApi, is_served},
+    kubeconfig::Connection,
+};
 
 /// As many as kubectl asks for at a time.
 const PAGE: u32 = 500;
@@ -48,8 +51,15 @@ pub(super) async fn read(
 ) -> anyhow::Result<Snapshot> {
     let home = Place::Namespace(namespace);
     let reader = Lister { client: &connection.client, extent };
-    let machines = reader.list::<Machine>(home).await;
-    let machines = machines.map_err(|error| connection.explain("cannot list machines", error))?;
+    let (machines, of_cluster_api) =
+        tokio::join!(reader.list::<Machine>(home), reader.list_cluster_api());
+    let machines = match machines {
+        // A cluster may have machines of Cluster API only.
+        Err(kube::Error::Api(status)) if status.code == 404 && of_cluster_api.is_some() => {
+            Listed { objects: Vec::new(), notes: Vec::new() }
+        }
+        machines => machines.map_err(|error| connection.explain("cannot list machines", error))?,
+    };
     let (sets, health_checks, nodes, pods, budgets, policies) = tokio::join!(
         reader.list::<MachineSet>(home),
         reader.list_for::<MachineHealthCheck>(PLANS, home),
@@ -73,6 +83,15 @@ pub(super) async fn read(
     );
     let mut reading = Reading { connection, notes: Vec::new() };
     let machines = reading.taken(machines);
+    let of_cluster_api = match of_cluster_api {
+        Some((machines, clusters, sets, deployments)) => ClusterApi {
+            machines: reading.some(machines, "machines of Cluster API")?,
+            clusters: reading.some(clusters, "clusters of Cluster API that are paused")?,
+            sets: reading.some(sets, "pools of Cluster API")?,
+            deployments: reading.some(deployments, "pools of Cluster API")?,
+        },
+        None => ClusterApi::default(),
+    };
     let mut maintenances = reading.some(own, "maintenances that are under way or finished")?;
     if namespace != MAINTENANCE_NAMESPACE {
         maintenances.extend(reading.some(originals, "maintenances in the original's namespace")?);
@@ -112,6 +131,7 @@ pub(super) async fn read(
         }
     };
     snapshot.notes = reading.notes;
+    snapshot.add(&of_cluster_api);
     Ok(snapshot)
 }
 
@@ -126,7 +146,30 @@ struct Listed<K> {
     notes: Vec<Note>,
 }
 
+type Answer<K> = Result<Listed<K>, kube::Error>;
+
+/// Machines, Clusters, sets and deployments of Cluster API.
+type OfClusterApi = (
+    Answer<cluster_api::Machine>,
+    Answer<cluster_api::Cluster>,
+    Answer<cluster_api::MachineSet>,
+    Answer<cluster_api::MachineDeployment>,
+);
+
 impl Lister<'_> {
+    /// Those of all namespaces, where the cluster has the kinds.
+    async fn list_cluster_api(&self) -> Option<OfClusterApi> {
+        if !is_served(self.client).await {
+            return None;
+        }
+        Some(tokio::join!(
+            self.list(Place::Cluster),
+            self.list(Place::Cluster),
+            self.list(Place::Cluster),
+            self.list(Place::Cluster),
+        ))
+    }
+
     /// Reads what only some questions depend on.
     async fn list_for<K>(
         &self,

@@ -2,10 +2,13 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectList};
 use kube::{Api, Client, Resource};
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{Machine, MachineSet, cluster_api, names::DEFAULT_NAMESPACE};
 use serde::de::DeserializeOwned;
+
+use crate::cluster_api::{ClusterApi, is_served};
+use crate::snapshot::live::{Place, raw};
 
 /// Which machines are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct Observed {
     pub unreadable: Vec<Unreadable>,
     /// None where this user may not read Nodes.
     pub nodes: Option<Vec<Node>>,
+    /// Whether the cluster has machines of Cluster API too.
+    pub has_cluster_api: bool,
 }
 
 /// An object that is not what its kind says.
@@ -45,12 +50,64 @@ pub async fn fetch(client: &Client, scope: &Scope) -> Result<Observed, kube::Err
         machine_objects.list(&everything),
         node_objects.list(&everything),
     );
+    let of_cluster_api = fetch_cluster_api(client, scope).await?;
+    let is_other = !of_cluster_api.machines.is_empty();
+    // A cluster may have machines of Cluster API only.
+    let or_none = |listed: Result<ObjectList<DynamicObject>, kube::Error>| match listed {
+        Err(kube::Error::Api(status)) if status.code == 404 && is_other => Ok(Vec::new()),
+        listed => listed.map(|listed| listed.items),
+    };
     let nodes = match nodes {
         Ok(nodes) => Some(nodes.items),
         Err(error) if is_forbidden(&error) => None,
         Err(error) => return Err(error),
     };
-    Ok(Observed::read(sets?.items, machines?.items, nodes))
+    let mut observed = Observed::read(or_none(sets)?, or_none(machines)?, nodes);
+    observed.add(of_cluster_api);
+    Ok(observed)
+}
+
+/// The objects of Cluster API as they came.
+#[derive(Debug, Default)]
+pub struct ClusterApiObjects {
+    pub clusters: Vec<DynamicObject>,
+    pub machines: Vec<DynamicObject>,
+    pub sets: Vec<DynamicObject>,
+    pub deployments: Vec<DynamicObject>,
+}
+
+/// They live in many namespaces, and are shown with the others; only where another namespace is chosen, those of that.
+pub fn place_of_cluster_api(scope: &Scope) -> Scope {
+    match scope {
+        Scope::Namespace(namespace) if namespace == DEFAULT_NAMESPACE => Scope::All,
+        chosen => chosen.clone(),
+    }
+}
+
+async fn fetch_cluster_api(
+    client: &Client,
+    scope: &Scope,
+) -> Result<ClusterApiObjects, kube::Error> {
+    if !is_served(client).await {
+        return Ok(ClusterApiObjects::default());
+    }
+    let scope = place_of_cluster_api(scope);
+    let place = match &scope {
+        Scope::Namespace(namespace) => Place::Namespace(namespace),
+        Scope::All => Place::Cluster,
+    };
+    let (clusters, machines, sets, deployments) = tokio::join!(
+        raw::<cluster_api::Cluster>(client, place),
+        raw::<cluster_api::Machine>(client, place),
+        raw::<cluster_api::MachineSet>(client, place),
+        raw::<cluster_api::MachineDeployment>(client, place),
+    );
+    // Whoever may not read them sees the others.
+    if [&clusters, &machines, &sets, &deployments].iter().any(|one| is_forbidden_in(one)) {
+        return Ok(ClusterApiObjects::default());
+    }
+    let (clusters, machines) = (clusters?, machines?);
+    Ok(ClusterApiObjects { clusters, machines, sets: sets?, deployments: deployments? })
 }
 
 /// An API of untyped objects: one that does not parse must not hide the others.
@@ -60,6 +117,10 @@ pub fn api<K: Resource<DynamicType = ()>>(client: &Client, scope: &Scope) -> Api
         Scope::Namespace(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         Scope::All => Api::all_with(client.clone(), &resource),
     }
+}
+
+fn is_forbidden_in<T>(answer: &Result<T, kube::Error>) -> bool {
+    answer.as_ref().err().is_some_and(is_forbidden)
 }
 
 pub fn is_forbidden(error: &kube::Error) -> bool {
@@ -86,6 +147,36 @@ impl Observed {
             }
         }
         observed
+    }
+
+    /// Takes in the machines of Cluster API, with their Nodes as far as they tell of them.
+    pub fn add(&mut self, objects: ClusterApiObjects) {
+        self.has_cluster_api |= !objects.machines.is_empty();
+        let mut read = ClusterApi::default();
+        self.take("Cluster", objects.clusters, &mut read.clusters);
+        self.take("Machine", objects.machines, &mut read.machines);
+        self.take("MachineSet", objects.sets, &mut read.sets);
+        self.take("MachineSet", objects.deployments, &mut read.deployments);
+        let seen = read.seen();
+        self.machines.extend(seen.machines);
+        self.sets.extend(seen.pools);
+        if let Some(nodes) = &mut self.nodes {
+            nodes.extend(seen.nodes);
+        }
+    }
+
+    fn take<K: DeserializeOwned>(
+        &mut self,
+        kind: &'static str,
+        objects: Vec<DynamicObject>,
+        to: &mut Vec<K>,
+    ) {
+        for object in objects {
+            match parse(kind, object) {
+                Ok(object) => to.push(object),
+                Err(unreadable) => self.unreadable.push(unreadable),
+            }
+        }
     }
 }
 

@@ -108,10 +108,13 @@ impl Report {
     }
 }
 
+/// The kinds that keep machines: the second is of Cluster API.
+const POOLS: [&str; 2] = ["MachineSet", "MachineDeployment"];
+
 fn pool_of(machine: &Machine) -> Option<String> {
     let owners = machine.metadata.owner_references.iter().flatten();
-    let mut controllers =
-        owners.filter(|owner| owner.controller == Some(true) && owner.kind == "MachineSet");
+    let mut controllers = owners
+        .filter(|owner| owner.controller == Some(true) && POOLS.contains(&owner.kind.as_str()));
     controllers.next().map(|owner| owner.name.clone())
 }
 

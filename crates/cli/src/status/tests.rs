@@ -1,13 +1,19 @@
 //! Does the picture say what is, and why it waits?
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::fetch::Observed;
+use super::fetch::{Observed, Scope};
 use super::judge::{NodeState, Report, report};
-use super::render::{Layout, names, summary, table};
+use super::render::{Layout, Notation, names, summary, table};
+use super::{Form, text};
+use crate::args::Output;
+use crate::testing::{berlin, golden, testdata};
+use crate::zone::Zone;
 
 const NOW: &str = "2026-11-15T12:00:00Z";
 const CREATED: &str = "2026-11-15T11:55:00Z";
@@ -81,11 +87,13 @@ fn report_of(pools: Vec<Value>, machines: Vec<Value>, nodes: Option<Vec<Node>>) 
     report(&Observed::read(pools.into_iter().map(object), machines.into_iter().map(object), nodes))
 }
 
-fn layout(terminal_width: Option<usize>) -> Layout {
+fn layout(terminal_width: Option<usize>) -> Layout<'static> {
+    static ZONE: LazyLock<Zone> = LazyLock::new(berlin);
     Layout {
         is_wide: false,
         with_namespaces: false,
         terminal_width,
+        zone: &ZONE,
         now: NOW.parse::<Timestamp>().unwrap(),
     }
 }
@@ -398,6 +406,65 @@ fn a_narrow_terminal_costs_the_nodes_domain_first() {
     assert!(lines(50).contains("ip-10-0-0-5\n"), "{}", lines(50));
 }
 
+/// Names as installers make them: eighty columns are too few for all of it.
+#[test]
+fn eighty_columns_show_every_node_and_both_ends_of_every_name() {
+    let name = |suffix: &str| format!("machinist-worker-us-east-1a-{suffix}");
+    let machines = ["dt4kl", "mh96r"].map(|suffix| {
+        let mut named = machine(&name(suffix), Some("machinist-worker-us-east-1a"));
+        named["status"]["providerStatus"]["instanceId"] = json!("i-0d5c77190958db98b");
+        named["status"]["nodeRef"] = json!({ "name": "ip-10-0-16-4.ec2.internal" });
+        named
+    });
+    let pools = vec![pool("machinist-worker-us-east-1a", 2, 2)];
+    let text = plain(&table(&report_of(pools, machines.to_vec(), None), &layout(Some(80))));
+    for suffix in ["dt4kl", "mh96r"] {
+        let line = text.lines().find(|line| line.contains(suffix)).unwrap();
+        assert!(line.starts_with("  machinist-w"), "{text}");
+        assert!(line.ends_with("i-0d5c77190958db98b   ip-10-0-16-4"), "{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn times_in_sentences_are_those_of_the_reader() {
+    let mut checked = machine("a", None);
+    let message = "instance i-a fails the provider's checks: system since 2026-11-15T11:55:54.99Z";
+    checked["status"]["conditions"] =
+        json!([condition("InstanceHealthy", "False", "Impaired", message)]);
+    let report = report_of(vec![], vec![checked], Some(vec![node("a", "True")]));
+    let text = plain(&table(&report, &layout(None)));
+    assert!(text.contains("system since Sun 15 Nov 12:55 (for 90s)"), "{text}");
+}
+
+/// The fleet of `testdata/maintenance`, as it is shown to people and programs.
+#[tokio::test]
+async fn the_fleet_is_shown_as_it_always_was() {
+    let fleet = crate::testing::fleet().await;
+    let objects = |kind: &str| -> Vec<DynamicObject> {
+        let text = std::fs::read_to_string(testdata("fleet.yaml")).unwrap();
+        let all: Vec<DynamicObject> = serde_saphyr::from_multiple(&text).unwrap();
+        let is_it =
+            |one: &DynamicObject| one.types.as_ref().is_some_and(|types| types.kind == kind);
+        all.into_iter().filter(is_it).collect()
+    };
+    let observed = Observed::read(objects("MachineSet"), objects("Machine"), Some(fleet.nodes));
+    let report = report(&observed);
+    let at = |terminal_width| Layout { now: crate::testing::now(), ..layout(terminal_width) };
+    golden("../status/terminal.txt", &table(&report, &at(Some(80))));
+    golden("../status/narrow.txt", &table(&report, &at(Some(60))));
+    golden("../status/piped.txt", &table(&report, &at(None)));
+    let wide = Layout { is_wide: true, with_namespaces: true, ..at(Some(80)) };
+    golden("../status/wide.txt", &table(&report, &wide));
+    golden("../status/names.txt", &names(&report));
+    let scope = Scope::Namespace("openshift-machine-api".to_owned());
+    let zone = berlin();
+    for (output, file) in [(Output::Json, "status.json"), (Output::Yaml, "status.yaml")] {
+        let form = Form { output, scope: &scope, zone: &zone };
+        golden(&format!("../status/{file}"), &text(&report, form, Notation::Indented).unwrap());
+    }
+}
+
 #[test]
 fn wide_adds_type_and_zone_and_cuts_nothing() {
     let layout = Layout { is_wide: true, with_namespaces: true, ..layout(Some(40)) };
@@ -443,4 +510,34 @@ fn programs_get_the_whole_report() {
         value["summary"],
         json!({ "machines": 3, "byPhase": { "Running": 3 }, "waitingMachines": 1, "waitingPools": 1 })
     );
+}
+
+#[test]
+fn machines_of_cluster_api_stand_under_their_deployment() {
+    let text = std::fs::read_to_string(crate::testing::testdata("../cluster-api/objects.yaml"));
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text.unwrap()).unwrap();
+    let of = |kind: &str| {
+        let found = objects.iter().filter(|object| object["kind"] == kind).cloned();
+        found.map(object).collect::<Vec<DynamicObject>>()
+    };
+    let mut observed = Observed::read([], [], Some(Vec::new()));
+    observed.add(super::fetch::ClusterApiObjects {
+        clusters: of("Cluster"),
+        machines: of("Machine"),
+        sets: of("MachineSet"),
+        deployments: of("MachineDeployment"),
+    });
+    let report = report(&observed);
+    assert_eq!(report.pools.len(), 1);
+    assert_eq!((report.pools[0].name.as_str(), report.pools[0].ready), ("team-a/workers", 2));
+    let machines = &report.pools[0].machines;
+    assert_eq!(machines[0].name, "team-a/workers-x-1");
+    assert_eq!(machines[0].waiting, None);
+    let node = machines[0].node.as_ref().unwrap();
+    assert_eq!((node.name.as_str(), node.state), ("team-a/c1/node-1", NodeState::Ready));
+    assert_eq!(machines[1].waiting.as_ref().unwrap().reason, "StoppedByUser");
+    assert_eq!(report.machines_without_pool[0].phase, "Unreadable");
+    let names = names(&report);
+    assert!(names.contains("pool/team-a/workers\n"), "{names}");
+    assert!(names.contains("machine.cluster.x-k8s.io/team-a/workers-x-1\n"), "{names}");
 }

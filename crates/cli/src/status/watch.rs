@@ -15,13 +15,15 @@ use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, ResourceExt};
-use machinist_api::{Machine, MachineSet};
+use machinist_api::{Machine, MachineSet, cluster_api};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::fetch::{Observed, Scope, api, fetch, is_forbidden};
+use super::fetch::{
+    ClusterApiObjects, Observed, Scope, api, fetch, is_forbidden, place_of_cluster_api,
+};
 use super::judge::{MachineView, PoolView, Report, Waiting, report};
-use super::render::{Layout, NodeNames, Notation, machine_row};
-use super::text;
+use super::render::{Layout, Notation, Room, machine_row};
+use super::{Form, text};
 use crate::args::Output;
 use crate::kubeconfig::Connection;
 use crate::screen;
@@ -32,15 +34,19 @@ const REDRAW_PERIOD: Duration = Duration::from_millis(250);
 /// Ages move on even when nothing else does.
 const AGES_PERIOD: Duration = Duration::from_secs(1);
 
-pub async fn run(connection: &Connection, scope: &Scope, output: Output) -> anyhow::Result<()> {
+pub(super) async fn run(connection: &Connection, form: Form<'_>) -> anyhow::Result<()> {
     // A first list, because it fails at once and with a clear word where a watch would go on trying.
-    let first = fetch(&connection.client, scope)
+    let first = fetch(&connection.client, form.scope)
         .await
         .map_err(|error| connection.explain("cannot list machines", error))?;
     let may_read_nodes = first.nodes.is_some();
     let mut store = Store { nodes: may_read_nodes.then(Kept::default), ..Store::default() };
-    let mut changes = changes(connection, scope, may_read_nodes);
-    let mut screen = Screen::new(output, scope);
+    let mut changes = changes(connection, form.scope, may_read_nodes);
+    if first.has_cluster_api {
+        store.cluster_api = Some(Default::default());
+        changes.push(follow_cluster_api(connection, form.scope));
+    }
+    let mut screen = Screen::new(form);
     screen.enter();
     screen.show(&report(&first))?;
 
@@ -79,6 +85,8 @@ enum Change {
     Set(Event<DynamicObject>),
     Machine(Event<DynamicObject>),
     Node(Box<Event<Node>>),
+    /// Of Cluster API, in the order of [`OF_CLUSTER_API`].
+    ClusterApi(usize, Event<DynamicObject>),
 }
 
 type Changes = SelectAll<BoxStream<'static, Result<Change, watcher::Error>>>;
@@ -94,6 +102,27 @@ fn changes(connection: &Connection, scope: &Scope, with_nodes: bool) -> Changes 
         changes.push(nodes.map(|one| one.map(|event| Change::Node(Box::new(event)))).boxed());
     }
     changes
+}
+
+/// The kinds of Cluster API that machines are shown by.
+const OF_CLUSTER_API: usize = 4;
+
+fn follow_cluster_api(
+    connection: &Connection,
+    scope: &Scope,
+) -> BoxStream<'static, Result<Change, watcher::Error>> {
+    let (client, scope) = (&connection.client, &place_of_cluster_api(scope));
+    let kinds: [Api<DynamicObject>; OF_CLUSTER_API] = [
+        api::<cluster_api::Cluster>(client, scope),
+        api::<cluster_api::Machine>(client, scope),
+        api::<cluster_api::MachineSet>(client, scope),
+        api::<cluster_api::MachineDeployment>(client, scope),
+    ];
+    let followed = kinds.into_iter().enumerate().map(|(kind, objects)| {
+        let changes = follow(objects);
+        changes.map(move |one| one.map(|event| Change::ClusterApi(kind, event))).boxed()
+    });
+    futures::stream::select_all(followed).boxed()
 }
 
 fn follow(
@@ -156,6 +185,7 @@ struct Store {
     sets: Kept<DynamicObject>,
     machines: Kept<DynamicObject>,
     nodes: Option<Kept<Node>>,
+    cluster_api: Option<[Kept<DynamicObject>; OF_CLUSTER_API]>,
 }
 
 impl Store {
@@ -168,41 +198,58 @@ impl Store {
                     nodes.take(*event);
                 }
             }
+            Change::ClusterApi(kind, event) => {
+                let kept = self.cluster_api.as_mut().and_then(|kinds| kinds.get_mut(kind));
+                if let Some(kept) = kept {
+                    kept.take(event);
+                }
+            }
         }
     }
 
     fn is_complete(&self) -> bool {
         let nodes = self.nodes.as_ref().is_none_or(|nodes| nodes.is_complete);
-        self.sets.is_complete && self.machines.is_complete && nodes
+        let others = self.cluster_api.iter().flatten().all(|kept| kept.is_complete);
+        self.sets.is_complete && self.machines.is_complete && nodes && others
     }
 
     fn report(&self) -> Report {
         let nodes = self.nodes.as_ref().map(|nodes| nodes.objects.values().cloned().collect());
         let sets = self.sets.objects.values().cloned();
-        report(&Observed::read(sets, self.machines.objects.values().cloned(), nodes))
+        let mut observed = Observed::read(sets, self.machines.objects.values().cloned(), nodes);
+        if let Some([clusters, machines, sets, deployments]) = &self.cluster_api {
+            let all = |kept: &Kept<DynamicObject>| kept.objects.values().cloned().collect();
+            observed.add(ClusterApiObjects {
+                clusters: all(clusters),
+                machines: all(machines),
+                sets: all(sets),
+                deployments: all(deployments),
+            });
+        }
+        report(&observed)
     }
 }
 
 /// Where the pictures go.
 enum Screen<'a> {
     /// Redraws on a terminal.
-    InPlace { output: Output, scope: &'a Scope },
+    InPlace { form: Form<'a> },
     /// Adds a line for each machine or pool that changed.
-    Lines { output: Output, scope: &'a Scope, last: Option<Box<Report>> },
+    Lines { form: Form<'a>, last: Option<Box<Report>> },
     /// Prints the whole report whenever it changed, for programs.
-    Documents { output: Output, scope: &'a Scope, last: String },
+    Documents { form: Form<'a>, last: String },
 }
 
 impl<'a> Screen<'a> {
-    fn new(output: Output, scope: &'a Scope) -> Self {
-        match output {
+    fn new(form: Form<'a>) -> Self {
+        match form.output {
             Output::Json | Output::Yaml | Output::Name => {
-                Self::Documents { output, scope, last: String::new() }
+                Self::Documents { form, last: String::new() }
             }
             Output::Table | Output::Wide if std::io::stdout().is_terminal() => {
-                Self::InPlace { output, scope }
+                Self::InPlace { form }
             }
-            Output::Table | Output::Wide => Self::Lines { output, scope, last: None },
+            Output::Table | Output::Wide => Self::Lines { form, last: None },
         }
     }
 
@@ -213,22 +260,22 @@ impl<'a> Screen<'a> {
     fn show(&mut self, report: &Report) -> anyhow::Result<()> {
         let mut stdout = anstream::stdout().lock();
         match self {
-            Self::InPlace { output, scope } => {
-                let picture = text(report, *output, scope, Notation::Indented)?;
+            Self::InPlace { form } => {
+                let picture = text(report, *form, Notation::Indented)?;
                 screen::draw_over(&mut stdout, &picture)?;
             }
-            Self::Lines { output, scope, last } => {
+            Self::Lines { form, last } => {
                 match last {
                     None => {
-                        let picture = text(report, *output, scope, Notation::Indented)?;
+                        let picture = text(report, *form, Notation::Indented)?;
                         write!(stdout, "{picture}")?;
                     }
                     Some(before) => {
-                        let is_wide = *output == Output::Wide;
                         let layout = Layout {
-                            is_wide,
-                            with_namespaces: **scope == Scope::All,
+                            is_wide: form.output == Output::Wide,
+                            with_namespaces: *form.scope == Scope::All,
                             terminal_width: None,
+                            zone: form.zone,
                             now: Timestamp::now(),
                         };
                         for line in differences(before, report, &layout) {
@@ -238,8 +285,8 @@ impl<'a> Screen<'a> {
                 }
                 *last = Some(Box::new(report.clone()));
             }
-            Self::Documents { output, scope, last } => {
-                let document = text(report, *output, scope, Notation::OneLine)?;
+            Self::Documents { form, last } => {
+                let document = text(report, *form, Notation::OneLine)?;
                 if document != *last {
                     write!(stdout, "{document}")?;
                     *last = document;
@@ -269,7 +316,7 @@ impl<'a> Screen<'a> {
 }
 
 /// A line for each machine and pool that is not as it was.
-fn differences(before: &Report, after: &Report, layout: &Layout) -> Vec<String> {
+fn differences(before: &Report, after: &Report, layout: &Layout<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let old: BTreeMap<_, _> = before.machines().map(|one| (machine_key(one), one)).collect();
     let new: BTreeMap<_, _> = after.machines().map(|one| (machine_key(one), one)).collect();
@@ -281,7 +328,7 @@ fn differences(before: &Report, after: &Report, layout: &Layout) -> Vec<String> 
     }
     for (key, machine) in &new {
         if old.get(key).is_none_or(|known| !same(known, machine)) {
-            found.extend(lines(&[machine_row(machine, layout, NodeNames::Whole)], None));
+            found.extend(lines(&[machine_row(machine, layout, Room::PLENTY)], None));
         }
     }
     for (key, _) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {

@@ -1,6 +1,8 @@
 //! What can be tried on the cluster of `machinist up`? Each experiment is one command: it finds whom to do it to,
 //! does it in the simulated cloud, and says what will happen and where to watch.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use kube::{
     Client, Config,
@@ -14,9 +16,10 @@ use super::welcome;
 use crate::args::Experiment;
 use crate::failure::Hinted;
 use crate::home::Home;
-use crate::screen::counted;
+use crate::screen::{self, counted, wrapped};
 use crate::state_file::UpState;
 use crate::status::{self, MachineView, Report, Scope};
+use crate::zone;
 
 /// A worker, and what of it is outside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,24 +35,26 @@ pub async fn run(experiment: &Experiment) -> anyhow::Result<()> {
     let console = Console::at(&state.cloud_admin)?;
     let text = match experiment {
         Experiment::StopInstance(args) => {
-            let victim = find(&state, args.machine.as_deref()).await?;
+            let victim = find(&state, &console, args.machine.as_deref()).await?;
             console.stop(&victim.instance).await?;
             stopped(&victim)
         }
         Experiment::RetireInstance(args) => {
-            let victim = find(&state, args.victim.machine.as_deref()).await?;
+            let victim = find(&state, &console, args.victim.machine.as_deref()).await?;
             let at = Timestamp::now().checked_add(args.in_).unwrap_or(Timestamp::MAX);
             let at = Timestamp::from_second(at.as_second()).unwrap_or(at);
             console.retire(&victim.instance, at).await?;
             retired(&victim, at, args.in_)
         }
         Experiment::BreakZone => {
-            let victim = find(&state, None).await?;
+            let victim = find(&state, &console, None).await?;
             break_zone(&console, &victim).await?
         }
         Experiment::MendZone => mend_zone(&console).await?,
     };
-    println!("{}", with_watch(&text, &state).join("\n"));
+    let width = screen::width().unwrap_or(screen::USUAL_WIDTH);
+    let lines = with_watch(&text, &state, &welcome::own_name(), width);
+    println!("{}", lines.join("\n"));
     Ok(())
 }
 
@@ -74,20 +79,31 @@ fn running() -> anyhow::Result<UpState> {
     Ok(state)
 }
 
-async fn find(state: &UpState, wanted: Option<&str>) -> anyhow::Result<Victim> {
+async fn find(state: &UpState, console: &Console, wanted: Option<&str>) -> anyhow::Result<Victim> {
     let kubeconfig = Kubeconfig::read_from(&state.kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
     let scope = Scope::Namespace(MACHINE_NAMESPACE.to_owned());
     let report = status::report(&status::fetch(&client, &scope).await?);
-    Ok(choose(&report, wanted)?)
+    let instances = console.instances().await?;
+    let running = instances.iter().filter(|one| one.is_running() && one.impairment.is_none());
+    let running: BTreeSet<&str> = running.map(|one| one.id.as_str()).collect();
+    Ok(choose(&report, &running, wanted)?)
 }
 
-/// The machine that is asked for, else the first worker to which nothing happens yet.
-fn choose(report: &Report, wanted: Option<&str>) -> Result<Victim, Hinted> {
+/// The machine that is asked for, else the first worker to which nothing happens yet. The cloud knows what the
+/// cluster has not seen yet, so that two experiments in a row have two victims.
+fn choose(
+    report: &Report,
+    running: &BTreeSet<&str>,
+    wanted: Option<&str>,
+) -> Result<Victim, Hinted> {
     let workers = || report.pools.iter().flat_map(|pool| &pool.machines);
-    let is_well =
-        |machine: &&MachineView| machine.phase == phase::RUNNING && machine.waiting.is_none();
+    let is_well = |machine: &&MachineView| {
+        machine.phase == phase::RUNNING
+            && machine.waiting.is_none()
+            && machine.instance.as_ref().is_some_and(|one| running.contains(one.id.as_str()))
+    };
     let found = match wanted {
         Some(name) => report.machines().find(|machine| machine.name == name),
         None => workers().find(is_well),
@@ -154,14 +170,15 @@ fn retired(victim: &Victim, at: Timestamp, ahead: SignedDuration) -> Told {
     Told {
         done: format!(
             "The provider announced that it retires the host of instance {instance} (machine {machine}) at \
-             {at}, in {} minutes.",
-            ahead.as_mins()
+             {at}, in {}.",
+            zone::in_words(ahead)
         ),
         next: vec![
             "Within a minute Machinist reads the announcement and makes a MachineMaintenance for it, with a \
              plan."
                 .to_owned(),
-            "No policy asks for a window here, so it begins at once: a machine more for the pool, first."
+            "Unless a policy wants a window or an approval, it begins at once: a machine more for the pool, \
+             first."
                 .to_owned(),
             format!(
                 "When that is Ready, {node} is drained within its disruption budgets, and {machine} goes, \
@@ -189,10 +206,14 @@ async fn break_zone(console: &Console, victim: &Victim) -> anyhow::Result<Told> 
     for instance in &hit {
         console.impair(instance, true).await?;
     }
-    Ok(Told {
+    Ok(broken(&zone, hit.len(), &victim.machine))
+}
+
+fn broken(zone: &str, hit: usize, machine: &str) -> Told {
+    Told {
         done: format!(
             "Broke zone {zone}: {} in it no longer answer, and no new ones can be had there.",
-            counted(hit.len(), "instance")
+            counted(hit, "instance")
         ),
         next: vec![
             "Within a minute the provider's checks fail and the nodes fall silent; Machinist says of each \
@@ -202,41 +223,46 @@ async fn break_zone(console: &Console, victim: &Victim) -> anyhow::Result<Told> 
              disruption gate holds every repair of its own choice."
                 .to_owned(),
         ],
-        machine: Some(victim.machine.clone()),
+        machine: Some(machine.to_owned()),
         then: Some("up mend-zone"),
-    })
+    }
 }
 
 async fn mend_zone(console: &Console) -> anyhow::Result<Told> {
     let instances = console.instances().await?;
-    let broken: Vec<&str> = instances
+    let hurt: Vec<&str> = instances
         .iter()
         .filter(|one| one.impairment.is_some() && one.is_running())
         .map(|one| one.id.as_str())
         .collect();
-    if broken.is_empty() && !console.is_exhausted().await? {
+    if hurt.is_empty() && !console.is_exhausted().await? {
         let hint = "break one with `machinist up break-zone`";
         return Err(Hinted::new("no zone is broken, and nothing was done", hint).into());
     }
     console.make_room().await?;
-    for instance in &broken {
+    for instance in &hurt {
         console.impair(instance, false).await?;
     }
-    Ok(Told {
+    Ok(mended(hurt.len()))
+}
+
+fn mended(count: usize) -> Told {
+    Told {
         done: format!(
             "Mended the zone: {} answer again, and new ones can be had.",
-            counted(broken.len(), "instance")
+            counted(count, "instance")
         ),
         next: vec!["Within a minute the nodes are Ready, and nothing waits any more.".to_owned()],
         machine: None,
         then: None,
-    })
+    }
 }
 
-fn with_watch(told: &Told, state: &UpState) -> Vec<String> {
-    let machinist = welcome::own_name();
-    let mut lines = vec![told.done.clone(), String::new(), "What will happen:".to_owned()];
-    lines.extend(told.next.iter().map(|step| format!("  - {step}")));
+/// Sentences fit the width; commands and addresses stay whole, so that they can be copied.
+fn with_watch(told: &Told, state: &UpState, machinist: &str, width: usize) -> Vec<String> {
+    let mut lines = wrapped("", &told.done, width);
+    lines.extend([String::new(), "What will happen:".to_owned()]);
+    lines.extend(told.next.iter().flat_map(|step| wrapped("  - ", step, width)));
     lines.push(String::new());
     lines.push("Watch it:".to_owned());
     lines.push(format!("  {machinist} status --watch"));
@@ -261,6 +287,7 @@ mod tests {
 
     use super::*;
     use crate::status::Observed;
+    use crate::testing::golden;
 
     fn machine(name: &str, pool: Option<&str>, state: &str) -> serde_json::Value {
         let owners: Vec<_> = pool
@@ -306,13 +333,41 @@ mod tests {
             machine("a-master", None, "running"),
             machine("b-worker", Some("pool"), "stopped"),
             machine("c-worker", Some("pool"), "running"),
+            machine("d-worker", Some("pool"), "running"),
         ]);
-        let victim = choose(&fleet, None).unwrap();
+        let running = ["i-a-master", "i-c-worker", "i-d-worker"].into();
+        let victim = choose(&fleet, &running, None).unwrap();
         assert_eq!((victim.machine.as_str(), victim.instance.as_str()), ("c-worker", "i-c-worker"));
-        assert_eq!(choose(&fleet, Some("a-master")).unwrap().machine, "a-master");
-        let refusal = choose(&fleet, Some("nobody")).unwrap_err().to_string();
+        assert_eq!(choose(&fleet, &running, Some("a-master")).unwrap().machine, "a-master");
+        let refusal = choose(&fleet, &running, Some("nobody")).unwrap_err().to_string();
         assert_eq!(refusal, "there is no machine nobody");
         let none = report(&[machine("a-master", None, "running")]);
-        assert!(choose(&none, None).unwrap_err().to_string().contains("no worker is well"));
+        assert!(
+            choose(&none, &running, None).unwrap_err().to_string().contains("no worker is well")
+        );
+        // Stopped a moment ago, which the cluster has not seen yet.
+        let running = ["i-d-worker"].into();
+        assert_eq!(choose(&fleet, &running, None).unwrap().machine, "d-worker");
+    }
+
+    #[test]
+    fn an_experiment_says_what_was_done_what_follows_and_where_to_watch() {
+        let victim = Victim {
+            machine: "worker-1".to_owned(),
+            instance: "i-1".to_owned(),
+            zone: Some("zone-a".to_owned()),
+            node: Some("node-1".to_owned()),
+        };
+        let state = UpState { page: Some("http://127.0.0.1:4/".to_owned()), ..UpState::sample() };
+        let at = "2026-11-16T08:54:20Z".parse().unwrap();
+        for (name, told) in [
+            ("stop-instance", stopped(&victim)),
+            ("retire-instance", retired(&victim, at, SignedDuration::from_mins(15))),
+            ("break-zone", broken("zone-a", 4, "worker-1")),
+            ("mend-zone", mended(4)),
+        ] {
+            let text = with_watch(&told, &state, "machinist", 80).join("\n") + "\n";
+            golden(&format!("../up/{name}.txt"), &text);
+        }
     }
 }

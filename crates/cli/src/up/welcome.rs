@@ -7,6 +7,7 @@ use machinist_testbed::Cluster;
 
 use super::manifests::{WORKLOAD, WORKLOAD_NAMESPACE, worker_pool_name};
 use crate::args::UpArgs;
+use crate::screen::{self, wrapped};
 use crate::state_file::UpState;
 
 /// What the text names.
@@ -19,6 +20,8 @@ pub struct Facts {
     pub has_kubectl: bool,
     /// How this program is called in a shell.
     pub machinist: String,
+    /// How long a line of text may be.
+    pub width: usize,
 }
 
 impl Facts {
@@ -30,6 +33,7 @@ impl Facts {
             is_background: args.background,
             has_kubectl: is_on_path("kubectl"),
             machinist: own_name(),
+            width: screen::width().unwrap_or(screen::USUAL_WIDTH),
         }
     }
 }
@@ -122,12 +126,10 @@ fn experiments(facts: &Facts, has_page: bool) -> Vec<String> {
                 String::new(),
                 format!("  {machinist} {command}"),
                 format!("      {what}."),
-                if has_page {
-                    format!("      Watch `{machinist} status --watch`, and on the page {watch}.")
-                } else {
-                    format!("      Watch `{machinist} status --watch`.")
-                },
             ]);
+            let also = if has_page { format!(", and on the page {watch}") } else { String::new() };
+            let watch = format!("Watch `{machinist} status --watch`{also}.");
+            lines.extend(wrapped("      ", &watch, facts.width));
         }
     }
     let more = u32::from(*workers) + 3;
@@ -177,6 +179,7 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::golden;
 
     fn state(page: Option<&str>) -> UpState {
         UpState {
@@ -194,6 +197,7 @@ mod tests {
             is_background: false,
             has_kubectl: true,
             machinist: "machinist".to_owned(),
+            width: 80,
         }
     }
 
@@ -209,6 +213,7 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        golden("../up/welcome.txt", &(text + "\n"));
     }
 
     #[test]
@@ -217,6 +222,7 @@ mod tests {
         assert!(!pageless.contains("#token") && !pageless.contains("on the page"), "{pageless}");
         let without = Facts { has_operator: false, ..facts() };
         let text = text(&state(None), &without);
+        golden("../up/welcome-without-operator.txt", &format!("{text}\n"));
         assert!(!text.contains("stop-instance") && text.contains("No operator runs"), "{text}");
     }
 

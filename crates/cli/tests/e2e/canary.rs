@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::{
     arena::{Arena, run},
-    seen::Subject,
+    page::{Page, bind, token},
+    seen::{Subject, free_port},
 };
 
 const IN_USER_DATA: &str = "canary-5ca1ab1e-user-data-0ddba11c0ffee";
@@ -64,6 +65,28 @@ async fn check_objects(arena: &Arena) {
     }
 }
 
+/// Everything that the page shows to somebody who may see everything.
+async fn check_page(page: &Page, token: &str) {
+    let list = page.get("machines", token).await.unwrap();
+    let mut paths: Vec<String> =
+        ["me", "fleet", "pools", "map", "machines", "plan", "calendar", "policies", "drift"]
+            .map(str::to_owned)
+            .to_vec();
+    for machine in list["machines"].as_array().unwrap() {
+        let name = machine["name"].as_str().unwrap();
+        paths.push(format!("machines/{name}"));
+        paths.push(format!("machines/{name}/timeline"));
+    }
+    for path in paths {
+        // A machine may be gone since it was listed.
+        if let Ok(answer) = page.get(&path, token).await {
+            check(&format!("/api/v1/{path}"), &answer.to_string());
+        }
+    }
+    let trial = page.post("what-if", token, json!({})).await.unwrap();
+    check("/api/v1/what-if", &trial.to_string());
+}
+
 fn key_in_config(arena: &Arena) -> String {
     format!("{}CONFIG", arena.access_key())
 }
@@ -85,7 +108,7 @@ async fn put_secrets(arena: &Arena) {
 }
 
 #[test]
-fn no_secret_is_in_a_log_at_trace_an_event_a_status_or_a_metric() {
+fn no_secret_is_in_a_log_at_trace_an_event_a_status_a_metric_or_on_the_page() {
     run(async {
         let arena = Arena::new("canary").await;
         put_secrets(&arena).await;
@@ -108,7 +131,16 @@ fn no_secret_is_in_a_log_at_trace_an_event_a_status_or_a_metric() {
         };
         let errors = vec![echo_to(arena.access_key()), echo_to(key_in_config(&arena))];
         cloud.add_faults(Faults { errors, ..Faults::default() }).unwrap();
-        let operator = arena.start_operator_with(&[("--log-level", "trace")]).await;
+        let address = format!("127.0.0.1:{}", free_port());
+        let flags = [
+            ("--log-level", "trace"),
+            ("--page-address", address.as_str()),
+            ("--page-plain-http", "true"),
+            ("--page-writes", "true"),
+        ];
+        let operator = arena.start_operator_with(&flags).await;
+        let (page, reader) = (Page::at(&address), token(&arena, "reader").await);
+        bind(&arena, "machinist-page-reader", &["reader"]).await;
         let grace = json!({"metadata": {"annotations": {
             "machinist.dev/stopped-grace-period": "0s",
         }}});
@@ -121,6 +153,9 @@ fn no_secret_is_in_a_log_at_trace_an_event_a_status_or_a_metric() {
             arena.wait_event(machine, "FailedCreate", "Unavailable").await;
         }
         check_objects(&arena).await;
+        let shows = async || page.get("drift", &reader).await.ok();
+        arena.eventually("the page knows the reader's rights", shows).await;
+        check_page(&page, &reader).await;
         cloud.clear_fault_kind("errors").unwrap();
         let machines = arena.wait_running(2).await;
         let is_by_keys =
@@ -130,6 +165,7 @@ fn no_secret_is_in_a_log_at_trace_an_event_a_status_or_a_metric() {
         arena.wait_event("by-keys", "StartingInstance", &subject.instance).await;
         arena.wait_true("by-keys", "InstanceRunning").await;
         check_objects(&arena).await;
+        check_page(&page, &reader).await;
         check("/metrics", &arena.metrics().await);
         for machine in ["by-keys", "by-config"] {
             arena.delete_machine(machine).await;
@@ -145,5 +181,7 @@ fn no_secret_is_in_a_log_at_trace_an_event_a_status_or_a_metric() {
         // Of our own code; libraries may not log that much at any level.
         assert!(words.contains(r#""level":"DEBUG""#), "{words}");
         check(&log.display().to_string(), &words);
+        // Whoever reads the log must not be able to look at the page.
+        assert!(!words.contains(&reader), "the token of a person is in the log");
     });
 }

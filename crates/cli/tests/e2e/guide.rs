@@ -2,6 +2,7 @@
 //! its own: a real control plane and a simulated cloud, in which the operator runs as a process with the
 //! flags and the rights of the Deployment that the commands made.
 
+mod core_manager;
 mod pages;
 mod reader;
 
@@ -49,10 +50,14 @@ fn the_commands_of_the_guide_work_from_the_first_to_the_last() {
             reader.read("uninstall.md").await;
             assert_eq!(reader.instances(), machines, "uninstalling lost a machine");
             reader.become_openshift().await;
-            for page in &ORDER[5..] {
-                reader.read(page).await;
-            }
-            assert_eq!(reader.instances(), machines, "the migration changed the fleet");
+            reader.read("migrate-machine-api.md").await;
+            core_manager::install(reader.client()).await;
+            tokio::join!(
+                core_manager::play(reader.client()),
+                reader.read("migrate-cluster-api.md")
+            );
+            core_manager::until_free(reader.client()).await;
+            assert_eq!(reader.instances(), machines, "a migration changed the fleet");
         };
         tokio::select! {
             () = reader.play_the_pods() => {}

@@ -37,8 +37,9 @@ const EVERYTHING: [&str; 5] = [
 ];
 
 /// What somebody on OpenShift without the cluster-version-operator would choose.
-const ON_OPENSHIFT: [&str; 8] = [
+const ON_OPENSHIFT: [&str; 9] = [
     "certificates.mode=openshift",
+    "page.enabled=true",
     "monitoring.enabled=true",
     "monitoring.prometheus.namespace=openshift-monitoring",
     "monitoring.dashboard=false",

@@ -48,3 +48,4 @@ mod seen;
 mod spot;
 mod takeover;
 mod throttle;
+mod up;

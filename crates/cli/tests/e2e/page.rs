@@ -54,12 +54,18 @@ pub async fn bind(arena: &Arena, role: &str, accounts: &[&str]) {
     apply(&arena.client, binding).await.unwrap();
 }
 
-struct Page {
+pub struct Page {
     address: String,
 }
 
 impl Page {
-    async fn ask(
+    /// The page at `http://HOST:PORT/`, or at `HOST:PORT`.
+    pub fn at(address: &str) -> Self {
+        let address = address.strip_prefix("http://").unwrap_or(address);
+        Self { address: address.trim_end_matches('/').to_owned() }
+    }
+
+    pub async fn ask(
         &self,
         method: Method,
         path: &str,
@@ -86,11 +92,11 @@ impl Page {
         }
     }
 
-    async fn get(&self, path: &str, token: &str) -> Result<Value, u16> {
+    pub async fn get(&self, path: &str, token: &str) -> Result<Value, u16> {
         self.ask(Method::GET, path, Some(token), None).await
     }
 
-    async fn post(&self, path: &str, token: &str, content: Value) -> Result<Value, u16> {
+    pub async fn post(&self, path: &str, token: &str, content: Value) -> Result<Value, u16> {
         self.ask(Method::POST, path, Some(token), Some(content)).await
     }
 
@@ -152,7 +158,7 @@ fn the_page_shows_and_changes_with_the_rights_of_whoever_looks() {
                 text.lines().next().map(str::to_owned)
             })
             .await;
-        let page = Page { address };
+        let page = Page::at(&address);
         let (nobody, reader, writer) = (
             token(&arena, "nobody").await,
             token(&arena, "reader").await,

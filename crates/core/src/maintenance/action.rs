@@ -19,6 +19,8 @@ pub struct Traits {
     pub is_interruptible: bool,
     pub reboot_migration: RebootMigration,
     pub replacement: Replacement,
+    /// Why nothing can be done to the instance itself, where nothing can.
+    pub out_of_reach: Option<&'static str>,
 }
 
 impl Traits {
@@ -42,6 +44,8 @@ pub enum Replacement {
     Owner(String),
     /// We do, by a copy of the Machine: a control-plane machine without an owner.
     Copy,
+    /// Another controller, at its own time: it is not ours to take one away. Says who.
+    Theirs(String),
     /// Nobody.
     #[default]
     Nobody,
@@ -71,6 +75,16 @@ pub fn choose(reasons: &[MaintenanceReason], traits: &Traits, policy: &Policy) -
 
 fn choose_for(reason: &MaintenanceReason, traits: &Traits, policy: &Policy) -> Choice {
     let rule = policy.events.get(&reason.code);
+    if let (MaintenanceReasonKind::Request, Some(wish), Some(why)) =
+        (reason.kind, reason.action, traits.out_of_reach)
+        && is_in_place(wish)
+    {
+        // Who asks for less must not get more than that.
+        return nothing(format!(
+            "{} was asked for, and {why}; Replace can be asked for",
+            wish.as_str()
+        ));
+    }
     let (ladder, why) = match (reason.action, rule) {
         (Some(wish), _) => (from(wish), format!("{} was asked for", wish.as_str())),
         (None, Some(rule)) => {
@@ -130,6 +144,7 @@ fn usual(reason: &MaintenanceReason, traits: &Traits) -> (Vec<MaintenanceAction>
     let description = reason.description.as_deref().unwrap_or_default();
     match code {
         Code::InstanceRetirement => match traits.replacement {
+            Replacement::Theirs(_) => (vec![Replace], words("its host is at the end of its life")),
             Replacement::Nobody => {
                 (vec![StopStart], words("nobody would make another machine, and a start moves it"))
             }
@@ -172,6 +187,9 @@ fn from(action: MaintenanceAction) -> Vec<MaintenanceAction> {
 
 /// Why an action is impossible for a machine. What a person or a policy chose may destroy local data.
 fn refusal(action: MaintenanceAction, traits: &Traits, is_chosen: bool) -> Option<String> {
+    if let Some(why) = traits.out_of_reach.filter(|_| is_in_place(action)) {
+        return Some(why.to_owned());
+    }
     let words = match action {
         MaintenanceAction::Nothing | MaintenanceAction::Reboot => return None,
         MaintenanceAction::RebootMigrate => match traits.reboot_migration {
@@ -188,12 +206,17 @@ fn refusal(action: MaintenanceAction, traits: &Traits, is_chosen: bool) -> Optio
             "a stop would destroy what is on its local disks"
         }
         MaintenanceAction::StopStart => return None,
-        MaintenanceAction::Replace => match traits.replacement {
+        MaintenanceAction::Replace => match &traits.replacement {
             Replacement::Pool | Replacement::Owner(_) | Replacement::Copy => return None,
+            Replacement::Theirs(why) => return Some(why.clone()),
             Replacement::Nobody => "nobody would make another machine",
         },
     };
     Some(words.to_owned())
+}
+
+fn is_in_place(action: MaintenanceAction) -> bool {
+    !matches!(action, MaintenanceAction::Nothing | MaintenanceAction::Replace)
 }
 
 fn nothing(why: impl Into<String>) -> Choice {

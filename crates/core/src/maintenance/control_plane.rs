@@ -11,6 +11,7 @@ use machinist_api::Machine;
 
 use super::plan::{ControlPlane, ControlPlaneProblem};
 use crate::{
+    cluster_api::maintained::is_of_cluster_api,
     drift::policy::has_control_plane_role,
     node::{self, Readiness},
 };
@@ -49,8 +50,11 @@ pub enum EtcdPods<'a> {
     Known(&'a [Pod]),
 }
 
-/// Whether a Machine is of the control plane, by its role or by its Node.
+/// Whether a Machine is of the control plane, by its role or by its Node. Those of Cluster API are of other clusters.
 pub fn is_member(machine: &Machine, node: Option<&Node>) -> bool {
+    if is_of_cluster_api(machine) {
+        return false;
+    }
     has_control_plane_role(machine) || node.is_some_and(node::is_control_plane)
 }
 

@@ -41,6 +41,7 @@ use super::{
     workloads,
 };
 use crate::{
+    cluster_api::maintained::is_of_cluster_api,
     decision::{Announcement, Decision, Wait},
     drift::policy::maintenance_hold,
 };
@@ -265,19 +266,23 @@ impl<'a> Pass<'a> {
         let wants_surge = match self.observed.traits.replacement {
             super::action::Replacement::Pool => self.policy.surge.is_wanted,
             super::action::Replacement::Copy => true,
-            super::action::Replacement::Owner(_) | super::action::Replacement::Nobody => false,
+            super::action::Replacement::Owner(_)
+            | super::action::Replacement::Theirs(_)
+            | super::action::Replacement::Nobody => false,
         };
         if wants_surge { MaintenancePhase::Surging } else { self.after_surge(action) }
     }
 
     /// Where an action goes on when there is a machine more, or none is wanted. What is deleted with
-    /// hooks on it, or is of the control plane, is drained by its deletion, when the hooks allow it.
+    /// hooks on it, is of the control plane or of Cluster API, is drained by its deletion, when the hooks
+    /// allow it.
     fn after_surge(&self, action: MaintenanceAction) -> MaintenancePhase {
         let has_hooks = self.observed.machine.is_some_and(|machine| {
             machine.spec.lifecycle_hooks.as_ref().is_some_and(|hooks| !hooks.pre_drain.is_empty())
         });
-        let drains_itself =
-            action == MaintenanceAction::Replace && (has_hooks || self.observed.is_control_plane);
+        let is_of_cluster_api = self.observed.machine.is_some_and(is_of_cluster_api);
+        let drains_itself = action == MaintenanceAction::Replace
+            && (has_hooks || self.observed.is_control_plane || is_of_cluster_api);
         if drains_itself || self.observed.node.is_none() {
             MaintenancePhase::Acting
         } else {

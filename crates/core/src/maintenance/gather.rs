@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     cloud::{InstanceId, RebootMigration, RootDevice},
+    cluster_api::maintained,
     disruption::{self, Pool},
     drift::policy::{has_control_plane_role, maintenance_hold},
     machine::observed::Identity,
@@ -184,11 +185,7 @@ impl<'a> Gatherer<'_, 'a> {
         let label_of = |key: &str| labels.and_then(|all| all.get(key)).map(String::as_str);
         let is_control_plane =
             has_control_plane_role(machine) || sight.node.is_some_and(node::is_control_plane);
-        let subject = Subject {
-            labels,
-            pool: set.and_then(|set| set.metadata.name.as_deref()),
-            role: label_of(label::MACHINE_ROLE),
-        };
+        let subject = Subject::of(machine);
         let usual = Policy::default();
         let policies = self.cluster.policies;
         let policy = match policies.resolve(&subject).policy {
@@ -202,12 +199,14 @@ impl<'a> Gatherer<'_, 'a> {
             .filter(|hold| Some(*hold) != own_hold.as_deref());
         let set_annotations = set.and_then(|set| set.metadata.annotations.as_ref());
         let paused = machine_annotation(machine, annotation::MAINTENANCE_PAUSED)
-            .or_else(|| set_annotations?.get(annotation::MAINTENANCE_PAUSED).map(String::as_str));
+            .or_else(|| set_annotations?.get(annotation::MAINTENANCE_PAUSED).map(String::as_str))
+            .or_else(|| machine_annotation(machine, annotation::STANDSTILL));
         let event_move = status.and_then(|status| status.event_move.as_ref());
         let fleet_machine = FleetMachine {
             name,
             uid: machine.metadata.uid.as_deref().unwrap_or_default(),
-            pool: subject.pool,
+            pool: set.and_then(|set| set.metadata.name.as_deref()),
+            maker: subject.pool,
             zone: label_of(label::ZONE),
             role: subject.role,
             labels,
@@ -262,8 +261,10 @@ impl<'a> Gatherer<'_, 'a> {
                 format!("machine {name}: {problem}"),
             )),
         }
-        // Comparing costs, and is for nothing where it is no reason.
-        let set = set.filter(|_| policy.outdated == OutdatedMachines::Replace);
+        // Comparing costs, and is for nothing where it is no reason. Cluster API rolls a changed template out itself.
+        let set = set.filter(|_| {
+            policy.outdated == OutdatedMachines::Replace && !maintained::is_of_cluster_api(machine)
+        });
         let differences = set.map_or_else(Vec::new, |set| outdated::differences(machine, set));
         let facts = Facts {
             known,
@@ -405,6 +406,14 @@ fn traits(
     is_control_plane: bool,
     hardware: Hardware,
 ) -> Traits {
+    if maintained::is_of_cluster_api(machine) {
+        return Traits {
+            is_interruptible: hardware.is_interruptible,
+            replacement: maintained::replacement(machine, set),
+            out_of_reach: Some(maintained::OUT_OF_REACH),
+            ..Traits::default()
+        };
+    }
     let owners = machine.metadata.owner_references.iter().flatten();
     let owner = owners.into_iter().find(|owner| owner.controller == Some(true));
     let replacement = match (set, owner) {
@@ -422,6 +431,7 @@ fn traits(
         is_interruptible: hardware.is_interruptible,
         reboot_migration: hardware.reboot_migration,
         replacement,
+        out_of_reach: None,
     }
 }
 

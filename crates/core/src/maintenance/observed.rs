@@ -147,6 +147,11 @@ impl PoolSight<'_> {
         self.annotation(annotation::AUTOSCALER_MAX_SIZE)?.trim().parse().ok()
     }
 
+    /// How many machines its own strategy allows above its size, where it has one.
+    pub fn owner_surge(&self) -> Option<usize> {
+        self.annotation(annotation::OWNER_SURGE)?.parse().ok()
+    }
+
     fn annotation(&self, key: &str) -> Option<&str> {
         self.set.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }

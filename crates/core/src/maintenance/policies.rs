@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::core::{Selector, SelectorExt};
-use machinist_api::MaintenancePolicy;
+use machinist_api::{Machine, MaintenancePolicy, names::label};
 
 use super::{
     managed_upgrade::Legacy,
@@ -48,6 +48,20 @@ pub struct Subject<'a> {
     pub labels: Option<&'a BTreeMap<String, String>>,
     pub pool: Option<&'a str>,
     pub role: Option<&'a str>,
+}
+
+impl<'a> Subject<'a> {
+    /// The pool is the one that made the Machine, also when that is gone already: what its policy asks for holds to the end.
+    pub fn of(machine: &'a Machine) -> Self {
+        let labels = machine.metadata.labels.as_ref();
+        let owners = machine.metadata.owner_references.iter().flatten();
+        let mut controllers = owners.filter(|owner| owner.controller == Some(true));
+        Self {
+            labels,
+            pool: controllers.next().map(|owner| owner.name.as_str()),
+            role: labels.and_then(|all| all.get(label::MACHINE_ROLE)).map(String::as_str),
+        }
+    }
 }
 
 /// The policy of a machine.

@@ -126,6 +126,7 @@ impl Scene {
                 name: leak(&format!("{name}-{number}")),
                 uid: leak(&format!("uid-{name}-{number}")),
                 pool: Some(name),
+                maker: Some(name),
                 zone: Some(zone),
                 role: Some("worker"),
                 is_available: true,

@@ -247,6 +247,14 @@ fn present(machine: &Machine, records: &BTreeMap<&str, &MachineMaintenance>) -> 
     present
 }
 
+/// What happened to a machine and is not over.
+pub fn open(machine: &Machine) -> Option<Class> {
+    let recorded = provider_status(machine).drift;
+    let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice());
+    let unhealthy = || unhealthy(conditions.unwrap_or_default()).map(|(class, _)| class);
+    recorded.and_then(|drift| Class::from_reason(&drift.class)).or_else(unhealthy)
+}
+
 /// What the provider says against an instance that runs.
 fn unhealthy(conditions: &[Condition]) -> Option<(Class, &Condition)> {
     let healthy = condition::find(conditions, condition_type::INSTANCE_HEALTHY)?;
@@ -418,7 +426,9 @@ impl Incident {
         (self.class, self.words) = (now.class, now.class.in_words());
         self.since = now.since;
         self.cause = now.cause.or_else(|| self.cause.take());
-        self.next = now.next.or_else(|| self.next.take());
+        // What was announced holds until it is done; then nothing is left but to see what comes of it.
+        let announced = self.next.take().filter(|_| now.acted_at.is_none());
+        self.next = now.next.or(announced);
         // What was announced last is what is still so.
         self.done.pop_if(|deed| Some(&deed.words) == self.next.as_ref());
         self.attempts = now.attempts;

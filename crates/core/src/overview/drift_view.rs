@@ -1,12 +1,13 @@
-//! What happened behind the cluster's back and is not over, as it is shown?
+//! What happened behind the cluster's back, as it is shown?
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use machinist_api::{Machine, MachineMaintenance};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    drift::{Evidence, Incident, incidents},
+    drift::{Deed, Evidence, Incident, incidents},
     instant::Instant,
     objects::Objects,
 };
@@ -14,15 +15,20 @@ use super::{
 /// How many are shown.
 const SHOWN_MAX: usize = 500;
 
-/// What is not over, the newest first.
+/// What is not over, and what is and was told of, the newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftList {
     pub version: String,
     #[schemars(with = "Instant")]
     pub as_of: Timestamp,
+    /// What is not over.
     pub entries: Vec<DriftEntry>,
     pub total: usize,
+    /// What is over, as far as the API server still has the Events that tell of it.
+    pub past: Vec<DriftEntry>,
+    /// What of the past is missing, and why.
+    pub hidden: Option<String>,
 }
 
 /// One thing that happened to one machine.
@@ -49,19 +55,41 @@ pub struct DriftEntry {
     pub failure: Option<String>,
     /// Whether it goes on only when a person does something.
     pub needs_a_person: bool,
+    /// What was done, and what came of it, oldest first.
+    pub done: Vec<DeedView>,
+    pub is_over: bool,
+    /// When it was over, where that is known.
+    #[schemars(with = "Option<Instant>")]
+    pub over_at: Option<Timestamp>,
     /// All of it in one sentence.
     pub sentence: String,
 }
 
-pub fn drift(objects: &Objects<'_>, version: String, as_of: Timestamp) -> DriftList {
+/// One thing that was done.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct DeedView {
+    #[schemars(with = "Instant")]
+    pub at: Timestamp,
+    pub words: String,
+}
+
+/// Puts together what the objects say of the present and the Events of the past.
+pub fn drift(objects: &Objects<'_>, events: &[&Event], as_of: Timestamp) -> DriftList {
     let found = incidents(&Evidence {
         machines: &objects.machines,
         maintenances: &objects.maintenances,
-        events: &[],
+        events,
     });
-    let total = found.len();
-    let entries = found.into_iter().take(SHOWN_MAX).map(entry).collect();
-    DriftList { version, as_of, entries, total }
+    let (past, open): (Vec<Incident>, Vec<Incident>) =
+        found.into_iter().partition(|incident| incident.is_over);
+    DriftList {
+        version: String::new(),
+        as_of,
+        total: open.len(),
+        entries: open.into_iter().take(SHOWN_MAX).map(entry).collect(),
+        past: past.into_iter().take(SHOWN_MAX).map(entry).collect(),
+        hidden: None,
+    }
 }
 
 /// What happened to one machine and is not over.
@@ -86,6 +114,13 @@ fn entry(incident: Incident) -> DriftEntry {
         acted_at: incident.acted_at,
         failure: incident.failure,
         needs_a_person: incident.needs_a_person,
+        done: done(incident.done),
+        is_over: incident.is_over,
+        over_at: incident.over_at,
         sentence: incident.sentence,
     }
+}
+
+fn done(deeds: Vec<Deed>) -> Vec<DeedView> {
+    deeds.into_iter().map(|deed| DeedView { at: deed.at, words: deed.words }).collect()
 }

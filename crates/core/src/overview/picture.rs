@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{objects::Objects, seen::Nodes};
 use crate::{
     cloud::InstanceId,
+    cluster_api::maintained::is_of_cluster_api,
     drift::Class,
     machine::observed::Identity,
     maintenance::{
@@ -94,7 +95,10 @@ pub fn with_plan<R>(
                 asked: &[],
                 impaired: impaired(sight.machine, record),
                 hardware: record.and_then(Hardware::recorded).unwrap_or_else(|| {
-                    unrecorded.insert(name_of(sight.machine));
+                    // What a provider of Cluster API keeps is replaced, whatever it is made of.
+                    if !is_of_cluster_api(sight.machine) {
+                        unrecorded.insert(name_of(sight.machine));
+                    }
                     hardware(sight.machine)
                 }),
             }

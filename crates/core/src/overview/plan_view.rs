@@ -1,7 +1,7 @@
 //! What is planned, as it is shown?
 
 use jiff::Timestamp;
-use machinist_api::MaintenanceWait;
+use machinist_api::{MaintenanceWait, names::maintenance_reason};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,15 +38,19 @@ pub struct EntryView {
     #[schemars(with = "Option<Instant>")]
     pub postponed_until: Option<Timestamp>,
     pub can_postpone: bool,
+    /// Whether it is stuck: late, blocked, or held up by what does not pass by itself.
+    pub is_stuck: bool,
 }
 
 impl EntryView {
     pub fn of(entry: &PlanEntry, picture: &Picture<'_>) -> Self {
         let name = entry.machine.as_str();
         let record = picture.records.get(name).copied();
+        let held_up_by = picture.held_up.get(name).copied().unwrap_or_default().to_vec();
         let is_open = !matches!(entry.standing, Standing::UnderWay { .. } | Standing::LeftAlone);
         Self {
-            held_up_by: picture.held_up.get(name).copied().unwrap_or_default().to_vec(),
+            is_stuck: is_stuck(entry, &held_up_by),
+            held_up_by,
             sentence: entry.sentence(),
             needs_approval: needs_approval(entry),
             approved: approve::is_approved(name, picture),
@@ -70,6 +74,24 @@ impl EntryView {
         };
         timeless(self) == timeless(other)
     }
+}
+
+/// What work under way waits for as a matter of course: other things that are under way, too.
+const PASSING: [&str; 9] = [
+    maintenance_reason::SURGE_NOT_READY,
+    maintenance_reason::DRAINING,
+    maintenance_reason::MACHINE_GOING,
+    maintenance_reason::INSTANCE_NOT_RUNNING,
+    maintenance_reason::NODE_NOT_READY,
+    maintenance_reason::NODE_NOT_REBOOTED,
+    maintenance_reason::EVENT_STILL_PRESENT,
+    maintenance_reason::WORKLOADS_NOT_BACK,
+    maintenance_reason::NOT_YET,
+];
+
+fn is_stuck(entry: &PlanEntry, held_up_by: &[MaintenanceWait]) -> bool {
+    let is_held = held_up_by.iter().any(|wait| !PASSING.contains(&wait.reason.as_str()));
+    entry.is_late || entry.standing == Standing::Blocked || needs_approval(entry) || is_held
 }
 
 /// Shows the plan of a picture.

@@ -9,16 +9,14 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{
+    drift,
     instant::Instant,
     picture::Picture,
     seen::{self, InstanceView, NodeView, Nodes, Waiting},
     state::MachineState,
     waiting,
 };
-use crate::{
-    drift::Class,
-    maintenance::{PlanEntry, plan::Standing},
-};
+use crate::maintenance::{PlanEntry, plan::Standing};
 
 /// One machine in one line.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -102,13 +100,12 @@ pub fn rows(picture: &Picture<'_>) -> BTreeMap<String, MachineRow> {
             let (machine, entry) = (sight.machine, picture.plan.entry(one.name));
             let nodes = Nodes::new(sight.node);
             let waiting = waiting::of_machine(machine, &nodes);
-            let drift = seen::provider_status(machine).drift;
             let status = machine.status.as_ref();
             let addresses = status.map(|status| status.addresses.as_slice()).unwrap_or_default();
             let row = MachineRow {
                 name: one.name.to_owned(),
                 pool: one.pool.map(str::to_owned),
-                zone: one.zone.map(str::to_owned),
+                zone: one.zone.map(str::to_owned).or_else(|| zone_to_be(one.pool, picture)),
                 role: one.role.map(str::to_owned),
                 state: MachineState::of(machine, waiting.as_ref(), entry),
                 phase: status.and_then(|status| status.phase.clone()).unwrap_or_default(),
@@ -117,10 +114,7 @@ pub fn rows(picture: &Picture<'_>) -> BTreeMap<String, MachineRow> {
                 node: nodes.view_of(machine),
                 waiting,
                 maintenance: entry.map(maintenance),
-                drift: drift.map(|drift| {
-                    Class::from_reason(&drift.class)
-                        .map_or(drift.class, |class| class.in_words().to_owned())
-                }),
+                drift: drift::open(machine).map(|class| class.in_words().to_owned()),
                 paused: one.paused.map(str::to_owned),
                 revision: revision(machine, picture.records.get(one.name).copied()),
                 addresses: addresses.iter().map(|one| one.address.clone()).collect(),
@@ -128,6 +122,11 @@ pub fn rows(picture: &Picture<'_>) -> BTreeMap<String, MachineRow> {
             Some((row.name.clone(), row))
         })
         .collect()
+}
+
+/// Where its pool makes machines: one that is not launched yet has no zone of its own.
+fn zone_to_be(pool: Option<&str>, picture: &Picture<'_>) -> Option<String> {
+    picture.gathered.fleet.pools.get(pool?)?.zone.clone()
 }
 
 fn maintenance(entry: &PlanEntry) -> RowMaintenance {

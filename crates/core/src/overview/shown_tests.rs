@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    core::v1::{Namespace, Node, Pod},
+    core::v1::{Event, Namespace, Node, Pod},
     policy::v1::PodDisruptionBudget,
 };
 use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
     calendar_view::{Tone, calendar, days},
     delta::{Change, Seen},
+    drift_view::{DriftEntry, drift},
     fleet::{FleetView, fleet},
     machine::{MachineDetail, Sees, machine},
     objects::Objects,
@@ -290,6 +291,88 @@ fn a_maintenance_under_way_is_seen_in_the_state() {
     value["status"]["work"] = json!({ "action": "Reboot", "startedAt": "2026-11-02T09:00:00Z" });
     world.maintenances = vec![of(value)];
     assert_eq!(world.rows()["b"].state, MachineState::Maintenance);
+}
+
+/// What is launched into a zone belongs there on the map from the beginning.
+#[test]
+fn a_machine_without_a_zone_yet_is_where_its_pool_makes_machines() {
+    let mut world = world();
+    world.machines[3].metadata.labels.as_mut().unwrap().remove("machine.openshift.io/zone");
+    assert_eq!(world.rows()["d"].zone, None, "nobody says where it will be");
+    let mut set = serde_json::to_value(&world.sets[0]).unwrap();
+    set["spec"]["template"]["spec"]["providerSpec"]["value"]["placement"] =
+        json!({ "availabilityZone": "eu-1b" });
+    world.sets = vec![of(set)];
+    let rows = world.rows();
+    assert_eq!(rows["d"].zone.as_deref(), Some("eu-1b"));
+    assert_eq!(rows["a"].zone.as_deref(), Some("eu-1a"), "what is known counts");
+}
+
+/// The operator keeps no messages of Nodes' conditions.
+#[test]
+fn a_silent_node_is_told_of_without_words_that_nobody_has() {
+    let mut world = world();
+    world.nodes[0] = node_of("a", "Unknown");
+    let row = &world.rows()["a"];
+    assert_eq!(row.waiting.as_ref().unwrap().message, "node node-a is silent");
+}
+
+#[test]
+fn failing_checks_are_drift_too() {
+    let mut world = world();
+    let checks = json!({ "status": { "conditions": [
+        { "type": "InstanceHealthy", "status": "False", "reason": "Impaired",
+          "message": "instance i-a fails the provider's checks: system since 2026-11-02T09:00:00Z",
+          "lastTransitionTime": "2026-11-02T09:00:00Z" },
+    ] } });
+    world.machines[0] = machine_of("a", &checks);
+    assert_eq!(world.rows()["a"].drift.as_deref(), Some("fails the provider's checks"));
+    assert_eq!(world.fleet().drift, 2);
+    let list = drift(&world.objects(), &[], now());
+    assert_eq!((list.total, list.past.len()), (2, 0), "as many as are counted");
+}
+
+#[test]
+fn what_is_over_is_told_apart_from_what_is_not() {
+    let world = world();
+    let event = |reason: &str, message: &str| -> Event {
+        of(json!({
+            "metadata": { "name": reason },
+            "involvedObject": { "kind": "Machine", "namespace": "ns", "name": "a", "uid": "uid-a" },
+            "reason": reason, "message": message, "source": { "component": "machinist" },
+            "firstTimestamp": "2026-11-02T09:00:00Z", "lastTimestamp": "2026-11-02T09:00:00Z",
+        }))
+    };
+    let stopped = event("StoppedByUser", "instance i-a was stopped by a user; it is started again");
+    let runs = event("Update", "instance i-a runs again, as was decided");
+    let list = drift(&world.objects(), &[&stopped, &runs], now());
+    let names = |entries: &[DriftEntry]| -> Vec<String> {
+        entries.iter().map(|entry| entry.machine.clone()).collect()
+    };
+    assert_eq!((names(&list.entries), names(&list.past)), (vec!["c".into()], vec!["a".into()]));
+    let past = &list.past[0];
+    assert!(past.is_over && past.over_at.is_some() && !past.needs_a_person);
+    assert_eq!(past.done[0].words, "instance i-a runs again, as was decided");
+    assert_eq!(past.response, "", "nothing more follows");
+}
+
+#[test]
+fn only_what_does_not_pass_by_itself_is_stuck() {
+    let mut world = world();
+    let mut under_way = |reason: &str| {
+        let mut value = serde_json::to_value(&world.maintenances[0]).unwrap();
+        value["status"]["phase"] = json!("Draining");
+        value["status"]["work"] =
+            json!({ "action": "Reboot", "startedAt": "2026-11-02T09:00:00Z" });
+        value["status"]["plan"] = json!({ "waitsOn": [{ "reason": reason, "message": "words" }] });
+        world.maintenances = vec![of(value)];
+        world.look(|picture| plan(picture).entries[0].is_stuck)
+    };
+    assert!(!under_way("SurgeNotReady"));
+    assert!(!under_way("Draining"));
+    assert!(under_way("DrainBlocked"));
+    let waiting = self::world();
+    assert!(waiting.look(|picture| plan(picture).entries[0].is_stuck), "it is to be approved");
 }
 
 #[test]

@@ -203,10 +203,7 @@ fn pauses(machine: &Machine, set: Option<&MachineSet>, picture: &Picture<'_>) ->
 
 /// The name of the policy that holds for a machine; none where no policy selects it.
 pub fn policy_of(machine: &Machine, picture: &Picture<'_>) -> Option<String> {
-    let name = name_of(machine);
-    let one = picture.gathered.fleet.machines.iter().find(|one| one.name == name)?;
-    let subject = Subject { labels: one.labels, pool: one.pool, role: one.role };
-    match picture.policies.resolve(&subject).policy {
+    match picture.policies.resolve(&Subject::of(machine)).policy {
         Chosen::Valid(policy) => policy.name.clone(),
         Chosen::Invalid { name, .. } => Some(name.to_owned()),
     }

@@ -362,3 +362,63 @@ fn what_only_the_objects_remember_is_told() {
     let warnings = told.iter().filter(|one: &&Happening| one.severity == Severity::Warning);
     assert_eq!(warnings.count(), 1);
 }
+
+#[test]
+fn the_same_words_on_several_objects_or_by_several_names_are_told_once() {
+    let of_record = |time: &str, reason: &str| {
+        of_kind("MachineMaintenance", "mm-a", time, reason, "work has begun", "machinist")
+    };
+    let events = [
+        of_record("10:00:00", "MaintenanceStarted"),
+        of_record("10:00:00", "MaintenanceStep"),
+        event("a", "10:00:01", "MaintenanceStarted", "work has begun"),
+        event("a", "10:10:00", "MaintenanceStarted", "work has begun"),
+    ];
+    let events: Vec<&Event> = events.iter().collect();
+    let told = timeline(&Sources { events: &events, ..Sources::default() });
+    let times: Vec<Timestamp> = told.iter().map(|one| one.time).collect();
+    assert_eq!(times, [at("10:00:00"), at("10:10:00")], "later it is another one");
+}
+
+#[test]
+fn a_hook_is_news_only_once_it_holds_something() {
+    let hooked = |object: &mut Value| {
+        object["status"]["conditions"] = json!([{
+            "type": "Drainable", "status": "False", "reason": "HookPresent", "message": "held",
+            "lastTransitionTime": "2026-11-02T10:00:00Z",
+        }]);
+    };
+    let reasons = |machine: &Machine| -> Vec<String> {
+        let told = timeline(&Sources { machines: &[machine], ..Sources::default() });
+        told.into_iter().map(|one| one.reason).collect()
+    };
+    assert_eq!(reasons(&machine("a", hooked)), ["Created"]);
+    let going = machine("a", |object| {
+        hooked(object);
+        object["metadata"]["deletionTimestamp"] = json!("2026-11-02T10:00:01Z");
+    });
+    assert_eq!(reasons(&going), ["Created", "HookPresent", "Deleting"]);
+}
+
+#[test]
+fn what_was_announced_and_is_done_is_not_to_come_any_more() {
+    let starting = machine("a", |object| {
+        stopped(object, "Start", "");
+        object["status"]["providerStatus"]["drift"]["actedAt"] = json!("2026-11-02T10:05:00Z");
+        object["status"]["conditions"][0]["reason"] = json!("InstanceStarting");
+        object["status"]["conditions"][0]["message"] = json!("instance i-a is starting");
+    });
+    let events = [
+        event("a", "10:00:01", "StoppedByUser", STOPPED),
+        event(
+            "a",
+            "10:05:00",
+            "StartingInstance",
+            "instance i-a was stopped; it is being started again",
+        ),
+    ];
+    let incident = only(found(&[starting], &events));
+    assert_eq!(incident.next, None, "{incident:#?}");
+    assert_eq!(incident.done.len(), 1);
+    assert!(incident.sentence.ends_with("it is being started again"), "{}", incident.sentence);
+}

@@ -19,7 +19,7 @@ use super::told::Told;
 use crate::{
     decision::Severity,
     drift::Class,
-    machine::observed::{Identity, provider_status},
+    machine::observed::{Identity, is_deleting, provider_status},
     maintenance::reason,
     node,
 };
@@ -121,7 +121,8 @@ fn order(one: &Happening) -> (Timestamp, Source, &str, &str, &str) {
     (one.time, one.source, &one.about, &one.reason, &one.message)
 }
 
-/// A step of a maintenance is told on the maintenance and on its machine: one of them is enough.
+/// A step of a maintenance is told on the maintenance and on its machine, and its beginning as a step, too: one
+/// of them is enough.
 fn once(sorted: Vec<Happening>) -> Vec<Happening> {
     let mut kept: Vec<Happening> = Vec::with_capacity(sorted.len());
     for one in sorted {
@@ -129,13 +130,7 @@ fn once(sorted: Vec<Happening>) -> Vec<Happening> {
             .iter()
             .rev()
             .take_while(|known| one.time.duration_since(known.time) <= SAME_MOMENT);
-        let is_known = recent.into_iter().any(|known| {
-            known.machine.is_some()
-                && known.machine == one.machine
-                && known.message == one.message
-                && known.about != one.about
-        });
-        if !is_known {
+        if !recent.into_iter().any(|known| one.repeats(known)) {
             kept.push(one);
         }
     }
@@ -143,6 +138,17 @@ fn once(sorted: Vec<Happening>) -> Vec<Happening> {
 }
 
 impl Happening {
+    /// Whether it says in the same words what was told of the same machine just before, on another object or by
+    /// another name.
+    pub fn repeats(&self, known: &Self) -> bool {
+        known.machine.is_some()
+            && known.machine == self.machine
+            && known.message == self.message
+            && (known.about != self.about
+                || known.source == self.source && known.reason != self.reason)
+            && self.time.duration_since(known.time).abs() <= SAME_MOMENT
+    }
+
     /// Whether it says of a machine what a record says of it, too.
     fn says(&self, other: &Self) -> bool {
         self.time.duration_since(other.time).abs() <= SAME_MOMENT
@@ -264,7 +270,13 @@ fn of_machine(machine: &Machine) -> Vec<Happening> {
         let (Some(reason), Some(message)) = (&condition.reason, &condition.message) else {
             continue;
         };
-        if condition.status != ConditionStatus::False {
+        // A hook is there from the beginning, and holds something only once the machine is to go.
+        let is_hook = matches!(
+            condition.type_.as_str(),
+            condition_type::DRAINABLE | condition_type::TERMINABLE
+        );
+        let is_idle = is_hook && !is_deleting(machine);
+        if condition.status != ConditionStatus::False || is_idle {
             continue;
         }
         let source = if is_cloud { Source::Cloud } else { Source::Machinist };

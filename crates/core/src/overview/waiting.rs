@@ -200,16 +200,17 @@ fn of_node(machine: &Machine, nodes: &Nodes<'_>) -> Option<Waiting> {
         return Some(wait(seen::NODE_MISSING, message, None));
     };
     let ready = node.and_then(ready_condition);
-    let told = ready.and_then(|ready| ready.message.as_deref()).unwrap_or_default();
+    let told = ready.and_then(|ready| ready.message.as_deref()).filter(|told| !told.is_empty());
+    let told = told.map(|told| format!(": {told}")).unwrap_or_default();
     let when = ready.and_then(|ready| ready.last_transition_time.as_ref()).map(|time| time.0);
     match state {
         NodeState::NotVisible => None,
         NodeState::Missing => Some(wait(seen::NODE_MISSING, format!("node {name} is gone"), None)),
         NodeState::NotReady => {
-            Some(wait(seen::NODE_NOT_READY, format!("node {name} is not ready: {told}"), when))
+            Some(wait(seen::NODE_NOT_READY, format!("node {name} is not ready{told}"), when))
         }
         NodeState::Unknown => {
-            Some(wait(seen::NODE_NOT_READY, format!("node {name} is silent: {told}"), when))
+            Some(wait(seen::NODE_NOT_READY, format!("node {name} is silent{told}"), when))
         }
         NodeState::Ready if node.is_some_and(node::is_unschedulable) => {
             Some(wait(seen::NODE_CORDONED, format!("node {name} is cordoned"), None))

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use machinist_api::{Machine, MachineSet, names::label};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -187,19 +186,9 @@ pub fn machines_by_policy(
     objects: &Objects<'_>,
     policies: &PolicySet,
 ) -> BTreeMap<Option<String>, usize> {
-    let sets: BTreeMap<&str, &MachineSet> = objects
-        .sets
-        .iter()
-        .map(|set| (set.metadata.uid.as_deref().unwrap_or_default(), *set))
-        .collect();
     let mut machines = BTreeMap::new();
     for machine in &objects.machines {
-        let labels = machine.metadata.labels.as_ref();
-        let subject = Subject {
-            labels,
-            pool: pool_of(machine, &sets),
-            role: labels.and_then(|all| all.get(label::MACHINE_ROLE)).map(String::as_str),
-        };
+        let subject = Subject::of(machine);
         let name = match policies.resolve(&subject).policy {
             Chosen::Valid(policy) => policy.name.clone(),
             Chosen::Invalid { name, .. } => Some(name.to_owned()),
@@ -207,12 +196,6 @@ pub fn machines_by_policy(
         *machines.entry(name).or_default() += 1;
     }
     machines
-}
-
-fn pool_of<'a>(machine: &Machine, sets: &BTreeMap<&str, &'a MachineSet>) -> Option<&'a str> {
-    let owners = machine.metadata.owner_references.iter().flatten();
-    let controller = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-    sets.get(controller.uid.as_str())?.metadata.name.as_deref()
 }
 
 fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {

@@ -8,7 +8,10 @@ pub mod pause;
 pub mod postpone;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use machinist_api::names::annotation::OWNER_SURGE;
 use serde_json::{Value, json};
+
+use crate::cluster_api::maintained;
 
 /// What is written, and what is said.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +39,10 @@ pub enum Object {
     Pool,
     Policy,
     Namespace,
+    /// Those of Cluster API.
+    ClusterApiMachine,
+    ClusterApiSet,
+    ClusterApiDeployment,
 }
 
 /// Why nothing can be done, and what would help.
@@ -83,10 +90,19 @@ fn annotation_patch(uid: Option<&str>, key: &str, value: Option<&str>) -> Value 
 
 /// Sets or removes an annotation of an object.
 fn annotate(on: Object, metadata: &ObjectMeta, key: &str, value: Option<&str>) -> Write {
-    Write {
-        on,
-        namespace: metadata.namespace.clone().unwrap_or_default(),
-        name: metadata.name.clone().unwrap_or_default(),
-        patch: annotation_patch(metadata.uid.as_deref(), key, value),
-    }
+    let patch = annotation_patch(metadata.uid.as_deref(), key, value);
+    let name = metadata.name.clone().unwrap_or_default();
+    let namespace = metadata.namespace.clone().unwrap_or_default();
+    let Some((namespace, name)) = maintained::parts(&name) else {
+        return Write { on, namespace, name, patch };
+    };
+    let annotations = metadata.annotations.as_ref();
+    let is_deployment = annotations.is_some_and(|all| all.contains_key(OWNER_SURGE));
+    let on = match on {
+        Object::Machine => Object::ClusterApiMachine,
+        Object::Pool if is_deployment => Object::ClusterApiDeployment,
+        Object::Pool => Object::ClusterApiSet,
+        other => other,
+    };
+    Write { on, namespace: namespace.to_owned(), name: name.to_owned(), patch }
 }

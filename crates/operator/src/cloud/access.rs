@@ -127,6 +127,8 @@ pub struct Clouds {
 struct Known {
     connections: BTreeMap<ConnectionKey, Arc<Connection>>,
     accesses: BTreeMap<CloudKey, Arc<CloudAccess>>,
+    /// Those that are only looked at: no Machine of ours is made there, and what has none is nobody's business.
+    watched: BTreeMap<CloudKey, Arc<CloudAccess>>,
     failures: BTreeMap<ConnectionKey, (Instant, CloudFailure)>,
 }
 
@@ -188,6 +190,25 @@ impl Clouds {
         known.accesses.iter().map(|(key, access)| (key.clone(), Arc::clone(access))).collect()
     }
 
+    /// Looks at a cloud whose instances others make.
+    pub async fn watch(&self, key: CloudKey, kind: ProviderKind) -> Result<(), CloudFailure> {
+        let _one_at_a_time = self.connecting.lock().await;
+        if self.lock().watched.contains_key(&key) {
+            return Ok(());
+        }
+        let connection = self.connection(&key.connection, kind).await?;
+        let view = self.view(&key, &connection);
+        let access = access(view, self.env.instant(), connection, self.connector.platform());
+        self.lock().watched.insert(key, access);
+        Ok(())
+    }
+
+    /// Every cloud that is only looked at, ordered by key.
+    pub fn watched(&self) -> Vec<(CloudKey, Arc<CloudAccess>)> {
+        let known = self.lock();
+        known.watched.iter().map(|(key, access)| (key.clone(), Arc::clone(access))).collect()
+    }
+
     /// How each view is doing.
     pub fn health(&self) -> Vec<ViewHealth> {
         let now = self.env.instant();
@@ -203,7 +224,7 @@ impl Clouds {
                 endpoint: self.endpoint(),
             }
         };
-        self.all().into_iter().map(health).collect()
+        self.all().into_iter().chain(self.watched()).map(health).collect()
     }
 
     /// The clouds that could not even be connected to lately, with the reason; ordered by key.
@@ -303,16 +324,7 @@ impl Clouds {
             Some(access) => (access.view.clone(), access.opened_at),
             None => (self.view(&key, &connection), self.env.instant()),
         };
-        let tags = platform.resource_tags.iter();
-        let access = Arc::new(CloudAccess {
-            view,
-            pace: Arc::clone(&connection.pace),
-            cluster_tags: tags.map(|tag| (tag.key.clone(), tag.value.clone())).collect(),
-            ip_family: ip_family(&platform),
-            connection,
-            platform,
-            opened_at,
-        });
+        let access = access(view, opened_at, connection, platform);
         self.lock().accesses.insert(key, Arc::clone(&access));
         access
     }
@@ -334,6 +346,24 @@ impl Clouds {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn access(
+    view: CloudView,
+    opened_at: Instant,
+    connection: Arc<Connection>,
+    platform: AwsPlatformStatus,
+) -> Arc<CloudAccess> {
+    let tags = platform.resource_tags.iter();
+    Arc::new(CloudAccess {
+        view,
+        pace: Arc::clone(&connection.pace),
+        cluster_tags: tags.map(|tag| (tag.key.clone(), tag.value.clone())).collect(),
+        ip_family: ip_family(&platform),
+        connection,
+        platform,
+        opened_at,
+    })
 }
 
 /// A word that is not known is read as the oldest: one address of the old kind.

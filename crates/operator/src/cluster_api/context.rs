@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
+use kube::Client;
 use machinist_api::cluster_api::{
     Cluster, Machine, MachineDeployment, MachineDrainRule, MachineHealthCheck, MachineSet,
 };
@@ -85,6 +86,9 @@ pub enum NodeLook {
 /// Looks at Nodes of workload clusters.
 pub trait Nodes: Send + Sync {
     fn look(&self, cluster: &ObjectKey, name: &str) -> NodeLook;
+
+    /// How a cluster is written to, and where what was written is put; `None` while it does not answer.
+    fn reached(&self, cluster: &ObjectKey) -> Option<(Client, Store<Node>)>;
 }
 
 /// Shared by the controllers of Cluster API's objects.

@@ -18,7 +18,7 @@ use machinist_core::cluster_api::deployment::{MachineDeploymentDecision, decide}
 use super::{context::Context, versions::Versions};
 use crate::{
     engine::{batches, events::EventTarget, queue::Outcome, store::ObjectKey},
-    machine::{superseded_or_failed, until},
+    machine::{concluded, superseded_or_failed},
     write::{self, Precondition, WriteError},
 };
 
@@ -85,16 +85,7 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
         return Outcome::Settled;
     }
     let published = publish(context, memory, &deployment, &decision).await;
-    if let Err(error) = executed {
-        return superseded_or_failed(error);
-    }
-    if let Err(error) = published {
-        return superseded_or_failed(error.into());
-    }
-    match decision.recheck {
-        Some(at) => Outcome::RecheckAfter(until(now, at)),
-        None => Outcome::Settled,
-    }
+    concluded(executed, published, decision.recheck, now)
 }
 
 async fn publish(

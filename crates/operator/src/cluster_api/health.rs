@@ -17,7 +17,7 @@ use machinist_core::cluster_api::health::decide;
 use super::context::Context;
 use crate::{
     engine::{events::EventTarget, queue::Outcome, store::ObjectKey},
-    machine::{superseded_or_failed, until},
+    machine::concluded,
     write::{self, Precondition, WriteError},
 };
 
@@ -68,16 +68,8 @@ pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Ou
     // The check as our own write of this pass left it.
     let check = context.stores.health_checks.get(&key).unwrap_or(check);
     let published = publish(context, &check, &decision.status).await;
-    if let Some(error) = executed.failure {
-        return superseded_or_failed(error);
-    }
-    if let Err(error) = published {
-        return superseded_or_failed(error.into());
-    }
-    match decision.recheck {
-        Some(at) => Outcome::RecheckAfter(until(now, at)),
-        None => Outcome::Settled,
-    }
+    let executed = executed.failure.map_or(Ok(()), Err);
+    concluded(executed, published, decision.recheck, now)
 }
 
 async fn publish(

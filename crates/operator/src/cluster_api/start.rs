@@ -12,6 +12,7 @@ use machinist_core::{
 };
 
 use super::{
+    clouds::{self, WatchedCloud},
     cluster,
     context::{Context, Stores},
     deployment,
@@ -19,6 +20,7 @@ use super::{
     health,
     machine::{self, Memory, Parts},
     machineset,
+    maintained::{self, Maintained},
     wake::{self, Queues},
     workloads::{ConnectWorkload, Workloads},
 };
@@ -69,6 +71,11 @@ pub struct ClusterApiArgs {
     /// How long what was last known of a Node is shown while its workload cluster cannot be reached.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = crate::args::duration)]
     pub cluster_api_remote_conditions_grace: Duration,
+
+    /// Where the instances of Cluster API's machines are looked at for scheduled events and failing checks: a region, the Secret
+    /// with the account's credentials, and the cluster's name in the tag kubernetes.io/cluster/NAME. May be given several times.
+    #[arg(long, value_name = "region=R,secret=NAMESPACE/NAME,tag=NAME")]
+    pub cluster_api_cloud: Vec<WatchedCloud>,
 }
 
 /// What is started, and what it is given.
@@ -81,6 +88,8 @@ pub struct Starting<'a> {
     pub connect: Arc<dyn ConnectWorkload>,
     /// How many Machines there may be.
     pub ceilings: Ceilings,
+    /// Where maintenance hears of changes.
+    pub maintenance: &'a crate::wake::Queues,
 }
 
 /// Starts watches, connections and controllers.
@@ -129,6 +138,14 @@ pub fn start(starting: &Starting<'_>) -> anyhow::Result<Arc<Context>> {
     });
     watch_all(client, base, spawner, namespace, &context.stores);
     let leadership = elect(starting)?;
+    let maintained = Maintained {
+        stores: Arc::clone(&context.stores),
+        nodes: Arc::clone(&context.nodes),
+        leadership: leadership.clone(),
+    };
+    maintained::wake::connect(&base.stores, &maintained, &workloads, starting.maintenance);
+    clouds::watch(base, &maintained, spawner, &args.cluster_api_cloud);
+    base.stores.cluster_api.put(maintained);
     let start = |name, queue, concurrency, handler| {
         run(&context, spawner, &leadership, name, queue, concurrency, handler);
     };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
+use kube::Client;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,7 +11,11 @@ use super::{
     externals::Externals,
 };
 use crate::{
-    engine::{store::ObjectKey, supervisor::Supervisor, testing::FakeServer},
+    engine::{
+        store::{ObjectKey, Store},
+        supervisor::{Spawner, Supervisor},
+        testing::FakeServer,
+    },
     testing::{World, read},
 };
 
@@ -30,7 +35,7 @@ pub(crate) struct Fleet {
     pub(crate) server: FakeServer,
     pub(crate) context: Context,
     /// Owns the watches of the provider's kinds.
-    _supervisor: Supervisor,
+    supervisor: Supervisor,
 }
 
 /// Nodes whose names begin with `gone` are gone.
@@ -43,11 +48,20 @@ impl Nodes for NoNodes {
             false => NodeLook::Present(Arc::new(Node::default())),
         }
     }
+
+    fn reached(&self, _: &ObjectKey) -> Option<(Client, Store<Node>)> {
+        None
+    }
 }
 
 impl Fleet {
     pub(crate) fn new() -> Self {
-        let World { server, context: base, supervisor, .. } = World::new();
+        Self::of(World::new())
+    }
+
+    /// In a world that is there already.
+    pub(crate) fn of(world: World) -> Self {
+        let World { server, context: base, supervisor, .. } = world;
         for plural in ["foomachines", "foomachinetemplates"] {
             let group = "infrastructure.cluster.x-k8s.io";
             server.put(
@@ -85,7 +99,11 @@ impl Fleet {
             "spec": {}, "status": { "conditions": conditions },
         })));
         let context = Context { base: Arc::new(base), stores, externals, nodes: Arc::new(NoNodes) };
-        Self { server, context, _supervisor: supervisor }
+        Self { server, context, supervisor }
+    }
+
+    pub(crate) fn spawner(&self) -> Spawner {
+        self.supervisor.spawner()
     }
 
     /// The requests of one method so far, by path.

@@ -196,6 +196,13 @@ impl Nodes for Workloads {
             Reach::Down { .. } => NodeLook::Unknown,
         }
     }
+
+    fn reached(&self, cluster: &ObjectKey) -> Option<(Client, Store<Node>)> {
+        match self.reach(cluster) {
+            Reach::Up { client, nodes, .. } => Some((client, nodes)),
+            Reach::Down { .. } => None,
+        }
+    }
 }
 
 impl Workload {

@@ -7,7 +7,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, EvictParams, PostParams, Preconditions},
 };
-use machinist_core::drain::Action;
+use machinist_core::{drain::Action, node};
 use serde_json::json;
 
 use super::memory::Memory;
@@ -47,18 +47,18 @@ impl<'a> Place<'a> {
 /// Carries out the cordons among the actions.
 pub async fn cordon(place: Place<'_>, key: &ObjectKey, actions: &[Action]) -> anyhow::Result<()> {
     for action in actions {
-        let Action::Cordon { node, uid } = action else { continue };
+        let Action::Cordon { node: name, uid } = action else { continue };
         let nodes = place.nodes;
         let Some(known) = nodes
-            .get(&ObjectKey::cluster_wide(node.as_str()))
-            .filter(|known| known.metadata.uid.as_ref() == Some(uid))
+            .get(&ObjectKey::cluster_wide(name.as_str()))
+            .filter(|known| node::uid(known) == uid)
         else {
             continue;
         };
         let api = Api::<Node>::all(place.client.clone());
         let patch = json!({ "spec": { "unschedulable": true } });
         let written = write::object(&api, &*known, patch, Precondition::Observed).await?;
-        tracing::info!(machine = %key, node, "cordoned");
+        tracing::info!(machine = %key, node = name, "cordoned");
         nodes.apply_written(written);
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use machinist_api::condition;
-use machinist_core::drain::Attempts;
+use machinist_core::drain::{Action, Attempts};
 use serde_json::{Value, json};
 
 use super::*;
@@ -69,6 +69,19 @@ async fn workers_do_not_wait_for_the_turn_of_the_control_plane() {
     let _turn = memory.control_plane_turn().await;
     drain_all(&world, &memory, &["w-0", "w-1"]).await;
     assert_eq!(cordoned(&world), 2);
+}
+
+/// As those of Cluster API's in-memory provider.
+#[tokio::test(start_paused = true)]
+async fn a_node_without_a_uid_is_cordoned_too() {
+    let world = World::new();
+    let node = json!({ "metadata": { "name": "w", "resourceVersion": "10" }, "spec": {} });
+    world.server.lock().objects.insert((NODES.to_owned(), "w".to_owned()), node.clone());
+    world.context.stores.nodes.apply_written(read(node));
+    let cordon = Action::Cordon { node: "w".to_owned(), uid: String::new() };
+    let place = execute::Place::here(&world.context);
+    execute::cordon(place, &ObjectKey::new("ns", "w"), &[cordon]).await.unwrap();
+    assert_eq!(cordoned(&world), 1);
 }
 
 #[tokio::test(start_paused = true)]

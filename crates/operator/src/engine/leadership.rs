@@ -50,6 +50,14 @@ impl Leadership {
         Self { claim, first, _constant: Some(Arc::new(sender)) }
     }
 
+    /// One that another process has.
+    #[cfg(test)]
+    pub(crate) fn never_held() -> Self {
+        let sender = latest::Sender::new(Claim::NotHeld);
+        let (claim, first) = (sender.subscribe(), sender.subscribe());
+        Self { claim, first, _constant: Some(Arc::new(sender)) }
+    }
+
     /// What the election tells of all leases, and of the first alone.
     pub(super) fn elected() -> ([latest::Sender<Claim>; 2], Self) {
         let all = latest::Sender::new(Claim::NotHeld);

@@ -91,7 +91,7 @@ pub async fn observe(context: &Context, machine: &Arc<Machine>) -> Observation {
         drift_defaults: if runs {
             DriftDefaults::default()
         } else {
-            drift_defaults(&context.stores, machine, set.as_deref())
+            drift_defaults(&context.stores, machine)
         },
         pool: set.as_ref().filter(|_| !runs).map(|set| pool_of(&context.stores, machine, set)),
         owner_is_deleting: set.is_some_and(|set| set.metadata.deletion_timestamp.is_some()),

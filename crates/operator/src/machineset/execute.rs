@@ -1,10 +1,7 @@
 //! Makes, deletes, adopts and releases Machines. One that fails never keeps the others from it.
 
-use anyhow::Context as _;
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, PostParams, Preconditions},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use machinist_api::{Machine, MachineSet, names::event};
 use machinist_core::{
     decision::Announcement,
@@ -12,7 +9,7 @@ use machinist_core::{
 };
 use serde_json::json;
 
-use super::{memory::Memory, observe::in_all};
+use super::{certain::Objects, memory::Memory, observe::in_all};
 use crate::{
     context::Context,
     engine::{
@@ -34,7 +31,7 @@ pub async fn execute(
     let (deletions, ownership): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|action| matches!(action, Action::Delete { .. }));
     if !creations.is_empty() {
-        confirm_wanted(context, set).await?;
+        sets(context, &ObjectKey::of(set)).confirm_as_seen(set).await?;
         reveal_unseen(context, set).await?;
     }
     let permit = |wanted| {
@@ -65,63 +62,26 @@ pub async fn execute(
     }
 }
 
-/// Asks the API server for the pool itself before any Machine is made. A view that is late shows a
-/// pool as wanted, or as large, that is neither any more, and each Machine costs an instance. What is
-/// news is taken in, and the pass is decided again.
-async fn confirm_wanted(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
-    let key = ObjectKey::of(set);
-    let uid = set.metadata.uid.as_deref().unwrap_or_default();
-    let api = Api::<MachineSet>::namespaced(context.client.clone(), &key.namespace);
-    let stored =
-        api.get_opt(&key.name).await.with_context(|| format!("failed to look at set {key}"))?;
-    let is_as_seen = stored.as_ref().is_some_and(|stored| {
-        stored.metadata.uid == set.metadata.uid
-            && stored.metadata.generation == set.metadata.generation
-            && stored.metadata.deletion_timestamp == set.metadata.deletion_timestamp
-    });
-    if is_as_seen {
-        return Ok(());
-    }
-    tracing::warn!(set = %key, "the watch does not show how the set is now");
-    match stored {
-        Some(stored) => context.stores.machine_sets.apply_written(stored),
-        None => context.stores.machine_sets.forget_written(&key, uid),
-    }
-    Err(WriteError::Conflict { what: format!("set {key}") }.into())
+fn sets<'a>(context: &'a Context, key: &ObjectKey) -> Objects<'a, MachineSet> {
+    let api = Api::namespaced(context.client.clone(), &key.namespace);
+    Objects { api, store: &context.stores.machine_sets }
 }
 
-/// Asks the API server for the pool's Machines before any is made. A watch that lost an event shows
-/// fewer than there are, and a Machine too many is an instance too many. What was unseen is taken in,
-/// and the pass is decided again.
+fn machines<'a>(context: &'a Context, key: &ObjectKey) -> Objects<'a, Machine> {
+    let api = Api::namespaced(context.client.clone(), &key.namespace);
+    Objects { api, store: &context.stores.machines }
+}
+
 async fn reveal_unseen(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
     let key = ObjectKey::of(set);
     let labels = set.spec.selector.match_labels.clone().unwrap_or_default();
     let selector: Vec<String> =
         labels.iter().map(|(label, value)| format!("{label}={value}")).collect();
-    let api = Api::<Machine>::namespaced(context.client.clone(), &key.namespace);
-    let listed = api
-        .list_metadata(&ListParams::default().labels(&selector.join(",")))
-        .await
-        .with_context(|| format!("failed to count the machines of set {key}"))?;
-    let unreadable = context.stores.machines.invalid();
-    let mut is_news = false;
-    for machine in listed.items {
-        let machine_key = ObjectKey::of(&machine);
-        let is_known = context.stores.machines.get(&machine_key).is_some()
-            || unreadable.iter().any(|known| known.metadata.uid == machine.metadata.uid);
-        let owners = machine.metadata.owner_references.iter().flatten();
-        let is_own = owners.into_iter().any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref());
-        if is_own && !is_known {
-            tracing::warn!(set = %key, machine = %machine_key, "the watch does not show a machine");
-            context.stores.machines.apply_written(api.get(&machine_key.name).await?);
-            is_news = true;
-        }
-    }
-    if is_news {
-        let what = format!("the machines of set {key}");
-        return Err(WriteError::Conflict { what }.into());
-    }
-    Ok(())
+    let is_own = |machine: &ObjectMeta| {
+        let owners = machine.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| Some(&owner.uid) == set.metadata.uid.as_ref())
+    };
+    machines(context, &key).reveal_unseen(&key, &selector.join(","), is_own).await
 }
 
 /// Remembers the failure for the status, or that there is none any more.
@@ -146,34 +106,11 @@ async fn perform(
     action: &Action,
 ) -> anyhow::Result<()> {
     let key = ObjectKey::of(set);
-    let api = Api::<Machine>::namespaced(context.client.clone(), &key.namespace);
+    let machines = machines(context, &key);
     match action {
-        Action::Create(machine) => create(context, memory, set, &api, machine).await,
+        Action::Create(machine) => create(memory, &key, &machines, machine).await,
         Action::Delete { name, uid, resource_version } => {
-            let preconditions = Preconditions {
-                uid: Some(uid.clone()),
-                resource_version: Some(resource_version.clone()),
-            };
-            let parameters =
-                DeleteParams { preconditions: Some(preconditions), ..Default::default() };
-            let machine_key = ObjectKey::new(&key.namespace, name);
-            match api.delete(name, &parameters).await {
-                Ok(answer) => {
-                    tracing::info!(set = %key, machine = name, "deleted a machine");
-                    context.stores.machines.apply_deleted(&machine_key, uid, answer.left());
-                    Ok(())
-                }
-                Err(kube::Error::Api(status)) if status.code == 404 => {
-                    context.stores.machines.forget_written(&machine_key, uid);
-                    Ok(())
-                }
-                Err(kube::Error::Api(status)) if status.code == 409 => {
-                    let what = format!("Machine {machine_key}");
-                    Err(WriteError::Conflict { what }.into())
-                }
-                Err(error) => Err(anyhow::Error::new(error)
-                    .context(format!("failed to delete machine {machine_key}"))),
-            }
+            machines.delete(&key, name, uid, resource_version.clone()).await
         }
         Action::Adopt { name, uid, .. } | Action::Release { name, uid, .. } => {
             let machine_key = ObjectKey::new(&key.namespace, name);
@@ -191,7 +128,8 @@ async fn perform(
                 owners.push(controller_reference(set));
             }
             let patch = json!({ "metadata": { "ownerReferences": owners } });
-            let written = write::object(&api, &*machine, patch, Precondition::Observed).await?;
+            let written =
+                write::object(&machines.api, &*machine, patch, Precondition::Observed).await?;
             context.stores.machines.apply_written(written);
             Ok(())
         }
@@ -199,42 +137,21 @@ async fn perform(
 }
 
 async fn create(
-    context: &Context,
     memory: &Memory,
-    set: &MachineSet,
-    api: &Api<Machine>,
+    set: &ObjectKey,
+    machines: &Objects<'_, Machine>,
     machine: &Machine,
 ) -> anyhow::Result<()> {
-    let key = ObjectKey::of(set);
     let name = machine.metadata.name.clone().unwrap_or_default();
     // Until there is an answer the name is the only thing that keeps a second Machine away.
-    memory.change(&key, |memory| {
+    memory.change(set, |memory| {
         if !memory.unresolved.contains(&name) {
             memory.unresolved.push(name.clone());
         }
     });
-    let answer = match api.create(&PostParams::default(), machine).await {
-        // The answer to an earlier try was lost. The watch may not show it yet: counted from now on,
-        // or another would be made in its place.
-        Err(kube::Error::Api(status)) if status.code == 409 => api.get(&name).await,
-        answer => answer,
-    };
-    let is_resolved = match &answer {
-        Ok(_) => true,
-        Err(kube::Error::Api(status)) => status.code < 500 && status.code != 429,
-        Err(_) => false,
-    };
-    if is_resolved {
-        memory.change(&key, |memory| memory.unresolved.retain(|known| *known != name));
+    let (made, is_certain) = machines.create(set, machine).await;
+    if is_certain {
+        memory.change(set, |memory| memory.unresolved.retain(|known| *known != name));
     }
-    match answer {
-        Ok(created) => {
-            tracing::info!(set = %key, machine = name, "made a machine");
-            context.stores.machines.apply_written(created);
-            Ok(())
-        }
-        Err(error) => {
-            Err(anyhow::Error::new(error).context(format!("failed to make machine {name}")))
-        }
-    }
+    made
 }

@@ -1,19 +1,21 @@
 //! Carries out what was decided, in order, and stops at the first failure. Every write asks for the
 //! version that it was decided on (Rule 3).
 
-use std::{fmt::Debug, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::{
-    Api, Resource,
-    api::{DeleteParams, Patch, PostParams, Preconditions},
+    Api,
+    api::{DeleteParams, PostParams, Preconditions},
 };
 use machinist_api::{
     Machine, MachineMaintenance, MachineMaintenanceStatus, MachineSet,
+    cluster_api::names::annotation as theirs,
     names::{annotation, finalizer, taint},
 };
 use machinist_core::{
+    cluster_api::maintained,
     drain,
     maintenance::{
         Step,
@@ -21,7 +23,6 @@ use machinist_core::{
         step::{MachineRef, NodeRef},
     },
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{
@@ -30,6 +31,7 @@ use super::{
     observe::Observation,
 };
 use crate::{
+    cluster_api::maintained::Maintained,
     context::Context,
     drain::execute::{Place, Progress, evict},
     engine::store::ObjectKey,
@@ -87,7 +89,7 @@ pub async fn execute(
         } else if step.is_cloud_effect() {
             ask(context, maintenance, observation, step, &mut executed).await
         } else {
-            perform(context, step, &mut executed).await.map(|()| Going::On)
+            perform(context, observation, step, &mut executed).await.map(|()| Going::On)
         };
         match result {
             Ok(Going::On) => {}
@@ -141,8 +143,15 @@ async fn ask(
     Ok(going)
 }
 
-async fn perform(context: &Context, step: &Step, executed: &mut Executed) -> anyhow::Result<()> {
+async fn perform(
+    context: &Context,
+    observation: &Observation,
+    step: &Step,
+    executed: &mut Executed,
+) -> anyhow::Result<()> {
     context.require_leadership()?;
+    // A Node is of the cluster of its machine's pool.
+    let of = observation.pool_name();
     let uid = executed.object.metadata.uid.clone().unwrap_or_default();
     match step {
         Step::AddFinalizer => {
@@ -174,8 +183,12 @@ async fn perform(context: &Context, step: &Step, executed: &mut Executed) -> any
                 "metadata": { "annotations": { annotation::SURGE: mark } },
                 "spec": { "replicas": replicas },
             });
+            if let Some(known) = of_cluster_api(context, name)? {
+                let seen = (uid.as_str(), resource_version.as_str());
+                return known.patch_pool(&context.client, name, seen, patch).await;
+            }
             let api = Api::<MachineSet>::namespaced(context.client.clone(), own(context));
-            let written = patch_at(&api, name, uid, resource_version, patch).await?;
+            let written = write::at(&api, name, uid, resource_version, patch).await?;
             context.stores.machine_sets.apply_written(written);
             Ok(())
         }
@@ -184,30 +197,30 @@ async fn perform(context: &Context, step: &Step, executed: &mut Executed) -> any
             let annotations = json!({
                 annotation::SCALE_DOWN_DISABLED: "true", annotation::PROTECTED_FOR: uid,
             });
-            annotate_node(context, node, annotations).await
+            annotate_node(context, of, node, annotations).await
         }
         Step::UnprotectNode(node) => {
             let annotations = json!({
                 annotation::SCALE_DOWN_DISABLED: null, annotation::PROTECTED_FOR: null,
             });
-            annotate_node(context, node, annotations).await
+            annotate_node(context, of, node, annotations).await
         }
         Step::Cordon(node) => {
             let patch = json!({
                 "metadata": { "annotations": { annotation::CORDONED_FOR: uid } },
                 "spec": { "unschedulable": true },
             });
-            patch_node(context, node, patch).await
+            patch_node(context, of, node, patch).await
         }
         Step::Uncordon(node) => {
             let patch = json!({
                 "metadata": { "annotations": { annotation::CORDONED_FOR: null } },
                 "spec": { "unschedulable": null },
             });
-            patch_node(context, node, patch).await
+            patch_node(context, of, node, patch).await
         }
         Step::DisownCordon(node) => {
-            annotate_node(context, node, json!({ annotation::CORDONED_FOR: null })).await
+            annotate_node(context, of, node, json!({ annotation::CORDONED_FOR: null })).await
         }
         Step::DeletePod { namespace, pod, uid, grace_period_seconds } => {
             delete_pod(context, namespace, pod, uid, *grace_period_seconds).await
@@ -220,12 +233,12 @@ async fn perform(context: &Context, step: &Step, executed: &mut Executed) -> any
                 effect: "NoExecute".to_owned(),
                 ..Taint::default()
             });
-            patch_node(context, node, json!({ "spec": { "taints": taints } })).await
+            patch_node(context, of, node, json!({ "spec": { "taints": taints } })).await
         }
         Step::RemoveOutOfServiceTaint(node) => {
             let mut taints = taints_of(context, node)?;
             taints.retain(|one| one.key != taint::OUT_OF_SERVICE);
-            patch_node(context, node, json!({ "spec": { "taints": taints } })).await
+            patch_node(context, of, node, json!({ "spec": { "taints": taints } })).await
         }
         Step::Hold { machine, value } => {
             annotate_machine(context, machine, json!({ annotation::HOLD: value })).await
@@ -234,10 +247,10 @@ async fn perform(context: &Context, step: &Step, executed: &mut Executed) -> any
             annotate_machine(context, machine, json!({ annotation::HOLD: null })).await
         }
         Step::MarkForDeletion { machine, value } => {
-            annotate_machine(context, machine, json!({ annotation::DELETE_MACHINE: value })).await
+            annotate_machine(context, machine, json!({ mark_of(machine): value })).await
         }
         Step::UnmarkForDeletion(machine) => {
-            annotate_machine(context, machine, json!({ annotation::DELETE_MACHINE: null })).await
+            annotate_machine(context, machine, json!({ mark_of(machine): null })).await
         }
         Step::ClearRequest(machine) => {
             let annotations = json!({ annotation::MAINTENANCE_REQUESTED: null });
@@ -271,6 +284,23 @@ pub async fn remove_finalizer(
     Ok(Arc::new(written))
 }
 
+/// Cluster API's machines, where a name is of one of them or of their pools.
+fn of_cluster_api<'a>(context: &'a Context, name: &str) -> anyhow::Result<Option<&'a Maintained>> {
+    if maintained::parts(name).is_none() {
+        return Ok(None);
+    }
+    let known = context.stores.cluster_api.get();
+    known.map(Some).with_context(|| format!("{name} is of Cluster API, which is not looked after"))
+}
+
+/// The annotation that makes a Machine the first to go, in its own API.
+fn mark_of(machine: &MachineRef) -> &'static str {
+    match maintained::parts(&machine.name) {
+        Some(_) => theirs::DELETE_MACHINE,
+        None => annotation::DELETE_MACHINE,
+    }
+}
+
 /// The namespace of the Machines.
 fn own(context: &Context) -> &str {
     &context.stores.maintenance.namespace
@@ -291,37 +321,31 @@ async fn write_own(context: &Context, executed: &mut Executed, patch: Value) -> 
     Ok(())
 }
 
-/// Patches an object as it was seen.
-async fn patch_at<K>(
-    api: &Api<K>,
-    name: &str,
-    uid: &str,
-    resource_version: &str,
-    mut patch: Value,
-) -> Result<K, WriteError>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
-    patch["metadata"]["uid"] = json!(uid);
-    patch["metadata"]["resourceVersion"] = json!(resource_version);
-    api.patch(name, &write::parameters(), &Patch::Merge(&patch))
-        .await
-        .map_err(|error| WriteError::of(format!("{} {name}", K::kind(&())), error))
-}
-
-async fn patch_node(context: &Context, node: &NodeRef, patch: Value) -> anyhow::Result<()> {
+/// `of`: the pool whose machine's Node it is.
+async fn patch_node(
+    context: &Context,
+    of: Option<&str>,
+    node: &NodeRef,
+    patch: Value,
+) -> anyhow::Result<()> {
+    if let Some(pool) = of
+        && let Some(known) = of_cluster_api(context, pool)?
+    {
+        return known.patch_node(pool, node, patch).await;
+    }
     let api = Api::<Node>::all(context.client.clone());
-    let written = patch_at(&api, &node.name, &node.uid, &node.resource_version, patch).await?;
+    let written = write::at(&api, &node.name, &node.uid, &node.resource_version, patch).await?;
     context.stores.nodes.apply_written(written);
     Ok(())
 }
 
 async fn annotate_node(
     context: &Context,
+    of: Option<&str>,
     node: &NodeRef,
     annotations: Value,
 ) -> anyhow::Result<()> {
-    patch_node(context, node, json!({ "metadata": { "annotations": annotations } })).await
+    patch_node(context, of, node, json!({ "metadata": { "annotations": annotations } })).await
 }
 
 /// The taints of a Node at the version that was seen: a list is written whole.
@@ -341,10 +365,13 @@ async fn annotate_machine(
     machine: &MachineRef,
     annotations: Value,
 ) -> anyhow::Result<()> {
+    if let Some(known) = of_cluster_api(context, &machine.name)? {
+        return known.annotate_machine(&context.client, machine, annotations).await;
+    }
     let api = Api::<Machine>::namespaced(context.client.clone(), own(context));
     let patch = json!({ "metadata": { "annotations": annotations } });
     let version = &machine.resource_version;
-    let written = patch_at(&api, &machine.name, &machine.uid, version, patch).await?;
+    let written = write::at(&api, &machine.name, &machine.uid, version, patch).await?;
     context.stores.machines.apply_written(written);
     Ok(())
 }
@@ -365,6 +392,9 @@ async fn create_machine(context: &Context, machine: &Machine) -> anyhow::Result<
 }
 
 async fn delete_machine(context: &Context, machine: &MachineRef) -> anyhow::Result<()> {
+    if let Some(known) = of_cluster_api(context, &machine.name)? {
+        return known.delete_machine(&context.client, machine).await;
+    }
     let api = Api::<Machine>::namespaced(context.client.clone(), own(context));
     let key = ObjectKey::new(own(context), machine.name.as_str());
     let preconditions = Preconditions {

@@ -26,7 +26,7 @@ use super::{
     memory::{Memory, Planned},
     sight::{Pictures, Sighted},
 };
-use crate::context::Context;
+use crate::{cluster_api::maintained::Maintained, context::Context};
 
 pub struct Fleet {
     pub machines: Vec<Sighted>,
@@ -49,10 +49,12 @@ impl Fleet {
         let stores = &context.stores;
         let maintenances = stores.maintenance.list();
         let pictures = Pictures::take(context);
+        let of_cluster_api = stores.cluster_api.get();
         let mut machines: Vec<Sighted> = stores
             .machines
             .list()
             .iter()
+            .chain(&of_cluster_api.map(Maintained::machines).unwrap_or_default())
             .map(|machine| Sighted::of(context, &pictures, machine))
             .collect();
         let counting = records::counting(maintenances.iter().map(AsRef::as_ref));
@@ -71,7 +73,12 @@ impl Fleet {
         let durations = Durations::learn(maintenances.iter().map(AsRef::as_ref));
         Self {
             machines,
-            sets: stores.machine_sets.list(),
+            sets: stores
+                .machine_sets
+                .list()
+                .into_iter()
+                .chain(of_cluster_api.map(Maintained::pools).unwrap_or_default())
+                .collect(),
             budgets: stores.budgets.list(),
             policies: stores.maintenance.policy_set(),
             durations,

@@ -10,10 +10,11 @@ use k8s_openapi::api::{
 };
 use machinist_api::{
     Machine, MachineMaintenance, MachineSet, MaintenanceAction, MaintenancePhase, MaintenanceWork,
-    names::{annotation, label},
+    names::annotation,
 };
 use machinist_core::{
     cloud::Instance,
+    cluster_api::maintained,
     disruption::{Held, Pool},
     drain::Attempts,
     maintenance::{
@@ -117,6 +118,11 @@ impl Observation {
         }
     }
 
+    /// The name of the pool, where the machine has one.
+    pub fn pool_name(&self) -> Option<&str> {
+        self.pool.as_ref().and_then(|(set, _)| set.metadata.name.as_deref())
+    }
+
     /// Whether something that is known is not shown by the provider now: only time tells.
     pub fn is_doubtful(&self) -> bool {
         self.facts.reasons.reasons.iter().any(|reason| {
@@ -136,7 +142,9 @@ pub async fn observe(
     let (stores, memory) = (&context.stores, &maintenance.memory);
     let key = ObjectKey::of(&*object);
     let namespace = stores.maintenance.namespace.as_str();
-    let machine = stores.machines.get(&ObjectKey::new(namespace, object.spec.machinelink.as_str()));
+    let name = object.spec.machinelink.as_str();
+    let machine = stores.machine_named(name);
+    let is_of_cluster_api = maintained::parts(name).is_some();
     let status = object.status.clone().unwrap_or_default();
     let phase = status.phase.unwrap_or_default();
     let work = status.work.unwrap_or_default();
@@ -162,6 +170,10 @@ pub async fn observe(
         MaintenancePhase::Acting | MaintenancePhase::Verifying | MaintenancePhase::Undoing
     );
     let cloud = match &machine {
+        // Its provider keeps the instance: nothing is done to it here, and nothing is asked.
+        _ if is_of_cluster_api => {
+            CloudSight::Known(instance.map(|one| Box::new(Instance::clone(&one))))
+        }
         Some(machine) if begins || (acts && is_in_place) => {
             confirmed(context, machine, instance).await
         }
@@ -172,6 +184,8 @@ pub async fn observe(
     };
     let node = sighted.as_ref().and_then(|sighted| sighted.node.clone());
     let pods = match (&node, phase) {
+        // They are in another cluster, and leave when the Machine is deleted.
+        _ if is_of_cluster_api => Vec::new(),
         (Some(node), MaintenancePhase::Draining | MaintenancePhase::Acting) => {
             pods_on(context, node).await?
         }
@@ -197,7 +211,7 @@ pub async fn observe(
         }
         None => None,
     };
-    let control_plane = if facts.is_control_plane {
+    let control_plane = if facts.is_control_plane && !is_of_cluster_api {
         control_plane_now(context, memory).await
     } else {
         ControlPlane::default()
@@ -208,7 +222,15 @@ pub async fn observe(
         }
         _ => Vec::new(),
     };
-    let doubt = doubt(context, &facts, entry.as_ref().filter(|_| begins), are_disks_known, &access);
+    let begun = entry.as_ref().filter(|_| begins);
+    let doubt = if is_of_cluster_api {
+        let (known, now) = (stores.cluster_api.get(), context.env.instant());
+        known
+            .and_then(|known| known.doubt(object.spec.machinelink.as_str(), now))
+            .or_else(|| begun.and_then(|_| stale_reports(context, &facts, &access)))
+    } else {
+        doubt(context, &facts, begun, are_disks_known, &access)
+    };
     Ok(Observation {
         gate: gate(&pool, machine.as_deref(), context.env.now()),
         budgets: budgets_of(context, &pods),
@@ -232,7 +254,12 @@ pub async fn observe(
 
 /// Demands that what the provider says of its events is young when work begins.
 async fn ask_for_reports(context: &Context, machine: &Machine) {
-    if let Ok(access) = context.clouds.of(machine).await {
+    let access = if maintained::is_of_cluster_api(machine) {
+        Pictures::take(context).access_of(machine)
+    } else {
+        context.clouds.of(machine).await.ok()
+    };
+    if let Some(access) = access {
         access.view.reports_within(REPORTS_WITHIN, REPORTS_PATIENCE).await;
     }
 }
@@ -250,7 +277,8 @@ fn gathered(
         // Nothing is known anew of what is gone, and what was known stays.
         let known = object.status.as_ref().map(|status| status.reasons.clone());
         let reasons = Merged { reasons: known.unwrap_or_default(), news: Vec::new() };
-        let policy = policy_of(&policies, None, work.pool.as_deref());
+        let subject = Subject { labels: None, pool: work.pool.as_deref(), role: None };
+        let policy = policy_of(&policies, &subject);
         let facts = Facts {
             reasons,
             is_control_plane: work.control_plane,
@@ -260,8 +288,7 @@ fn gathered(
         };
         return (None, facts);
     };
-    let pool = set.and_then(|set| set.metadata.name.as_deref());
-    let policy = policy_of(&policies, Some(&sighted.machine), pool);
+    let policy = policy_of(&policies, &Subject::of(&sighted.machine));
     let fleet = Fleet {
         budgets: budgets_of(context, &sighted.pods),
         machines: vec![sighted],
@@ -286,14 +313,8 @@ fn gathered(
 }
 
 /// The policy that holds; one that cannot be used leaves what holds without any.
-pub(super) fn policy_of(
-    policies: &PolicySet,
-    machine: Option<&Machine>,
-    pool: Option<&str>,
-) -> Policy {
-    let labels = machine.and_then(|machine| machine.metadata.labels.as_ref());
-    let role = labels.and_then(|all| all.get(label::MACHINE_ROLE)).map(String::as_str);
-    match policies.resolve(&Subject { labels, pool, role }).policy {
+pub(super) fn policy_of(policies: &PolicySet, subject: &Subject<'_>) -> Policy {
+    match policies.resolve(subject).policy {
         Chosen::Valid(policy) => policy.clone(),
         Chosen::Invalid { .. } => Policy::default(),
     }
@@ -305,9 +326,7 @@ fn set_of(
     machine: Option<&Machine>,
     work: &MaintenanceWork,
 ) -> Option<Arc<MachineSet>> {
-    let namespace = context.stores.maintenance.namespace.as_str();
-    let sets = &context.stores.machine_sets;
-    let get = |name: &str| sets.get(&ObjectKey::new(namespace, name));
+    let get = |name: &str| context.stores.pool_named(name);
     let owners = machine.and_then(|machine| machine.metadata.owner_references.as_ref());
     let owner = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
     if let Some(owner) = owner {
@@ -324,8 +343,15 @@ async fn members(
     set: &MachineSet,
     work: &MaintenanceWork,
 ) -> anyhow::Result<Vec<Linked>> {
-    let owner = set.metadata.uid.as_deref().unwrap_or_default();
-    let owned = context.stores.machines.by_index(index::MACHINE_BY_OWNER, owner);
+    let name = set.metadata.name.as_deref().unwrap_or_default();
+    let owned = match (maintained::parts(name), context.stores.cluster_api.get()) {
+        (Some(_), Some(known)) => known.members(name),
+        (Some(_), None) => Vec::new(),
+        (None, _) => {
+            let owner = set.metadata.uid.as_deref().unwrap_or_default();
+            context.stores.machines.by_index(index::MACHINE_BY_OWNER, owner)
+        }
+    };
     let mut members = Vec::with_capacity(owned.len());
     for machine in owned {
         // Those that were there before did their work before.
@@ -344,7 +370,8 @@ async fn linked(
 ) -> anyhow::Result<Linked> {
     let node = context.stores.linked_node(&machine);
     let daemons_run = match &node {
-        Some(node) if is_new => {
+        // Which DaemonSets belong on a Node of another cluster is not looked at.
+        Some(node) if is_new && !maintained::is_of_cluster_api(&machine) => {
             closer_look::daemons_run(context, &maintenance.memory, node).await?
         }
         Some(_) | None => true,
@@ -426,6 +453,16 @@ fn doubt(
     if !are_disks_known && (stops(&entry.action) || entry.and_then.iter().any(stops)) {
         return Some("it is not known whether its instance has disks on its host".to_owned());
     }
+    stale_reports(context, facts, access)
+}
+
+/// Where only the provider's list speaks for it, that must be young.
+fn stale_reports(
+    context: &Context,
+    facts: &Facts,
+    access: &Option<Arc<CloudAccess>>,
+) -> Option<String> {
+    let now = context.env.instant();
     let is_of_list = facts.need.as_ref().is_some_and(|need| {
         let of_list = |source: &String| source == Source::Api.as_str();
         need.reasons.iter().all(|reason| reason.sources.iter().any(of_list))

@@ -7,13 +7,10 @@ use anyhow::Context as _;
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::{
-    Api, Resource,
+    Api,
     api::{DeleteParams, PostParams, Preconditions},
 };
-use machinist_api::{
-    Machine, MachineMaintenance, MaintenancePolicy, MaintenanceReasonState,
-    names::{event, label},
-};
+use machinist_api::{MachineMaintenance, MaintenancePolicy, MaintenanceReasonState, names::event};
 use machinist_core::{
     decision::Severity,
     maintenance::{
@@ -26,12 +23,9 @@ use machinist_core::{
 
 use super::{Maintenance, fleet::Fleet, memory::Planned};
 use crate::{
+    cluster_api::maintained::event_target,
     context::Context,
-    engine::{
-        events::{EventTarget, EventType},
-        queue::Outcome,
-        store::ObjectKey,
-    },
+    engine::{events::EventType, queue::Outcome, store::ObjectKey},
     machine::{superseded_or_failed, until},
     write::{self, Precondition, WriteError},
 };
@@ -107,11 +101,10 @@ fn tell(context: &Context, maintenance: &Maintenance, notes: &[Note]) {
     for note in maintenance.memory.news(notes) {
         tracing::info!(about = note.about, reason = note.reason, "{}", note.message);
         let Some(name) = note.about.strip_prefix("machine/") else { continue };
-        let key = ObjectKey::new(context.stores.maintenance.namespace.as_str(), name);
-        if let Some(machine) = context.stores.machines.get(&key)
+        if let Some(machine) = context.stores.machine_named(name)
             && note.severity == Severity::Warning
         {
-            let target = EventTarget::of(&*machine);
+            let target = event_target(&machine);
             let (type_, reason) = (EventType::Warning, event::FAILED_VALIDATE);
             context.events.record(&target, type_, reason, "Validate", &note.message);
         }
@@ -220,12 +213,7 @@ async fn publish_policies(context: &Context, fleet: &Fleet, now: Timestamp) -> a
     if policies.is_empty() {
         return Ok(());
     }
-    let names = fleet
-        .sets
-        .iter()
-        .filter_map(|set| Some((set.metadata.uid.as_deref()?, set.metadata.name.as_deref()?)));
-    let names: std::collections::BTreeMap<&str, &str> = names.collect();
-    let subjects = fleet.machines.iter().map(|sighted| subject(&sighted.machine, &names));
+    let subjects = fleet.machines.iter().map(|sighted| Subject::of(&sighted.machine));
     let coverage = Coverage::of(&fleet.policies, subjects);
     let api = Api::<MaintenancePolicy>::all(context.client.clone());
     let mut failure = None;
@@ -240,21 +228,6 @@ async fn publish_policies(context: &Context, fleet: &Fleet, now: Timestamp) -> a
         }
     }
     failure.map_or(Ok(()), |error| Err(error.into()))
-}
-
-/// What of a Machine a policy is chosen by.
-fn subject<'a>(
-    machine: &'a Machine,
-    sets: &std::collections::BTreeMap<&'a str, &'a str>,
-) -> Subject<'a> {
-    let labels = machine.meta().labels.as_ref();
-    let owners = machine.metadata.owner_references.iter().flatten();
-    let owner = owners.into_iter().find(|owner| owner.controller == Some(true));
-    Subject {
-        labels,
-        pool: owner.and_then(|owner| sets.get(owner.uid.as_str()).copied()),
-        role: labels.and_then(|all| all.get(label::MACHINE_ROLE)).map(String::as_str),
-    }
 }
 
 /// When the plan can change by the passing of time alone.

@@ -19,6 +19,7 @@ use super::{
     observe::Observation,
 };
 use crate::{
+    cluster_api::maintained::event_target,
     context::Context,
     engine::{events::EventTarget, store::ObjectKey},
     write::{self, Precondition, WriteError},
@@ -42,7 +43,7 @@ pub async fn publish(
     // Only now: what is told once is told by its difference from the stored status.
     context.announce(&EventTarget::of(&*executed.object), "Maintain", &decision.announcements);
     if let Some(machine) = &observation.machine {
-        context.announce(&EventTarget::of(&**machine), "Maintain", &decision.announcements);
+        context.announce(&event_target(machine), "Maintain", &decision.announcements);
     }
     let before = observation.object.status.as_ref().and_then(|status| status.phase);
     if executed.status.phase != before {

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use machinist_api::{Machine, names::annotation};
 use machinist_core::{
     cloud::{Instance, InstanceId},
+    cluster_api::maintained::is_of_cluster_api,
     machine::observed::{bound_instance, validate},
     maintenance::{
         event::{Sighting, Source},
@@ -33,12 +34,17 @@ pub struct Pictures(Vec<(Arc<CloudAccess>, Arc<Snapshot>)>);
 
 impl Pictures {
     pub fn take(context: &Context) -> Self {
-        let all = context.clouds.all().into_iter();
+        let all = context.clouds.all().into_iter().chain(context.clouds.watched());
         let taken = all.map(|(_, access)| {
             let snapshot = access.view.snapshot();
             (access, snapshot)
         });
         Self(taken.collect())
+    }
+
+    /// The cloud that shows the instance of a Machine.
+    pub fn access_of(&self, machine: &Machine) -> Option<Arc<CloudAccess>> {
+        self.of(&bound_instance(machine)?).map(|(access, _)| Arc::clone(access))
     }
 
     fn of(&self, id: &InstanceId) -> Option<&(Arc<CloudAccess>, Arc<Snapshot>)> {
@@ -124,7 +130,9 @@ impl Sighted {
 
     /// Looks at what only those need that something speaks for: pods, and the catalog.
     pub async fn look_closer(&mut self, context: &Context, memory: &Memory) {
-        if let Some(node) = &self.node {
+        // Those of Cluster API's machines are in other clusters, and are looked at when they are drained.
+        let is_here = !is_of_cluster_api(&self.machine);
+        if let Some(node) = self.node.as_ref().filter(|_| is_here) {
             self.pods = context.stores.pods.by_index(index::POD_BY_NODE, node::name(node));
         }
         if let Some(has) = self.has_instance_store(context, memory).await {

@@ -181,6 +181,14 @@ impl Board {
             && stores.budgets.is_synced()
     }
 
+    /// What the stores have at this instant.
+    pub fn snapshot(&self) -> Result<Snapshot, Refused> {
+        if !self.is_ready() {
+            return Err(Refused::not_ready());
+        }
+        Ok(Snapshot::take(&self.stores, &self.namespace))
+    }
+
     /// What is shown now, computed anew where it is old and something changed.
     pub async fn current(&self) -> Result<Arc<Shown>, Refused> {
         if !self.is_ready() {

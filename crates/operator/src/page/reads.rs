@@ -34,6 +34,8 @@ use crate::{engine::store::ObjectKey, scrape};
 
 /// How many of the API server's events about one object are asked for.
 const EVENTS_MAX: u32 = 300;
+/// And how many about all machines: more than a bad hour of a large fleet.
+const PAST_MAX: u32 = 5000;
 
 /// Who asks, and what they may.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -125,13 +127,7 @@ pub(super) async fn dispatch(
         ["plan"] => read(page, &user, Right::ListMaintenances, |shown| json(&shown.plan)).await,
         ["policies"] => read(page, &user, Right::ListPolicies, |shown| json(&shown.policies)).await,
         ["calendar"] => days(page, &user, &query).await,
-        ["drift"] => {
-            read(page, &user, Right::ListMachines, |shown| {
-                let objects = shown.snapshot.objects();
-                json(&drift_view::drift(&objects, shown.version.clone(), shown.now))
-            })
-            .await
-        }
+        ["drift"] => drift(page, &user, &token).await,
         ["events"] => {
             page.access.require(&user, Right::ListMachines).await?;
             stream::answer(page, token, request.headers()).await
@@ -351,10 +347,7 @@ async fn timeline(
     let Some(machine) = shown.snapshot.machine(name) else { return Err(no_machine(page, name)) };
     let node = shown.snapshot.node_of(machine).filter(|_| may_nodes);
     let record = shown.snapshot.maintenance_of(machine).filter(|_| may_maintenances);
-    let client = (page.as_user)(token).map_err(|error| {
-        tracing::warn!(%error, "no client can be made for a user");
-        Refused::unknown()
-    })?;
+    let client = page.acting_for(token)?;
     let own = Api::<Event>::namespaced(client.clone(), &page.namespace);
     // Nodes have no namespace, and the kubelet puts its events into this one.
     let of_nodes = Api::<Event>::namespaced(client, "default");
@@ -376,14 +369,7 @@ async fn timeline(
     for listed in [machines, records, nodes] {
         match listed {
             Ok(listed) => events.extend(listed),
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                hidden =
-                    Some("you may not list events, so what only they tell is missing".to_owned());
-            }
-            Err(error) => {
-                tracing::debug!(%error, "events cannot be listed for a user");
-                hidden = Some("the API server did not tell its events".to_owned());
-            }
+            Err(error) => hidden = Some(untold(&error)),
         }
     }
     let events: Vec<&Event> = events.iter().collect();
@@ -395,6 +381,36 @@ async fn timeline(
     };
     let entries = timeline_view::of_machine(name, &sources);
     Ok(json(&Timeline { machine: name.to_owned(), as_of: shown.now, entries, hidden }))
+}
+
+/// Why Events are missing.
+fn untold(error: &kube::Error) -> String {
+    if matches!(error, kube::Error::Api(status) if status.code == 403) {
+        return "you may not list events, so what only they tell is missing".to_owned();
+    }
+    tracing::debug!(%error, "events cannot be listed for a user");
+    "the API server did not tell its events".to_owned()
+}
+
+/// What the Machines say of the present, and what the API server still knows of the past.
+async fn drift(page: &Page, user: &User, token: &str) -> Result<Response<Body>, Refused> {
+    page.access.require(user, Right::ListMachines).await?;
+    let shown = page.board.current().await?;
+    let events = Api::<Event>::namespaced(page.acting_for(token)?, &page.namespace);
+    let of_machines = ListParams::default().fields("involvedObject.kind=Machine").limit(PAST_MAX);
+    let (events, hidden) = match events.list(&of_machines).await {
+        Ok(listed) => {
+            let is_cut = listed.metadata.continue_.is_some_and(|next| !next.is_empty());
+            let cut = format!("of the API server's events only {PAST_MAX} were looked at");
+            (listed.items, is_cut.then_some(cut))
+        }
+        Err(error) => (Vec::new(), Some(untold(&error))),
+    };
+    let events: Vec<&Event> = events.iter().collect();
+    let mut list = drift_view::drift(&shown.snapshot.objects(), &events, shown.now);
+    list.version.clone_from(&shown.version);
+    list.hidden = hidden;
+    Ok(json(&list))
 }
 
 async fn listed(api: &Api<Event>, of: Option<&ListParams>) -> kube::Result<Vec<Event>> {

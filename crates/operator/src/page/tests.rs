@@ -279,6 +279,10 @@ async fn every_path_asks_for_a_token_and_for_the_right_to_it() {
         site.log.lock().unwrap().iter().all(|(token, ..)| token == "reader"),
         "nothing was asked for in the name of somebody who may not"
     );
+    for (path, content) in WRITES {
+        assert_eq!(site.post(path, "writer", content).await.0, 200, "{path} with rights");
+    }
+    assert_eq!(site.post(TRIAL, "reader", "{}").await.0, 200, "a trial changes nothing");
 }
 
 #[tokio::test(start_paused = true)]

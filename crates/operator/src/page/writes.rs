@@ -4,11 +4,12 @@
 use axum::{body::Body, response::Response};
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Resource,
     api::{Patch, PatchParams},
 };
-use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy};
+use machinist_api::{Machine, MachineMaintenance, MachineSet, MaintenancePolicy, cluster_api};
 use machinist_core::overview::{
     fleet::PlaceWord,
     instant::Instant,
@@ -27,6 +28,7 @@ use super::{
     answer::{Refused, json},
     reads::pictured,
 };
+use crate::context::Stores;
 
 /// What `kubectl get -o yaml --show-managed-fields` shows as the writer.
 const FIELD_MANAGER: &str = "machinist-page";
@@ -139,8 +141,9 @@ async fn change_pause(
     begin(page, user).await?;
     let at = machinist_api::condition::to_seconds(page.context.env.now()).0;
     let signature = Signature { by: user.name().to_owned(), at };
-    let shown = page.board.current().await?;
-    let change = pauses::decide(&wish, &place, &shown.snapshot.objects(), &signature)?;
+    // What is shown may be a second old; a pause of this second counts.
+    let snapshot = page.board.snapshot()?;
+    let change = pauses::decide(&wish, &place, &snapshot.objects(), &signature)?;
     carry_out(page, token, change).await
 }
 
@@ -164,37 +167,57 @@ async fn begin(page: &Page, user: &User) -> Result<(), Refused> {
 
 async fn carry_out(page: &Page, token: &str, change: Change) -> Result<Response<Body>, Refused> {
     if let Some(write) = &change.write {
-        let client = (page.as_user)(token).map_err(|error| {
-            tracing::warn!(%error, "no client can be made for a user");
-            Refused::unknown()
-        })?;
-        send(client, write).await.map_err(refused)?;
+        send(page.acting_for(token)?, write, &page.context.stores).await.map_err(refused)?;
     }
     Ok(json(&Done { changed: change.write.is_some(), sentence: change.sentence }))
 }
 
-async fn send(client: Client, write: &Write) -> kube::Result<()> {
-    let namespace = write.namespace.as_str();
+/// Sends it, and takes the answer in at once: whoever pauses and then resumes is not told that nothing is paused.
+async fn send(client: Client, write: &Write, stores: &Stores) -> kube::Result<()> {
+    let (namespace, maintenance) = (write.namespace.as_str(), &stores.maintenance);
     match write.on {
         Object::Maintenance => {
-            patch(&Api::<MachineMaintenance>::namespaced(client, namespace), write).await
+            let api = Api::<MachineMaintenance>::namespaced(client, namespace);
+            maintenance.apply_written(patch(&api, write).await?);
         }
-        Object::Machine => patch(&Api::<Machine>::namespaced(client, namespace), write).await,
-        Object::Pool => patch(&Api::<MachineSet>::namespaced(client, namespace), write).await,
-        Object::Policy => patch(&Api::<MaintenancePolicy>::all(client), write).await,
+        Object::Machine => {
+            let api = Api::<Machine>::namespaced(client, namespace);
+            stores.machines.apply_written(patch(&api, write).await?);
+        }
+        Object::Pool => {
+            let api = Api::<MachineSet>::namespaced(client, namespace);
+            stores.machine_sets.apply_written(patch(&api, write).await?);
+        }
+        Object::Policy => {
+            let api = Api::<MaintenancePolicy>::all(client);
+            maintenance.policies.apply_written(patch(&api, write).await?);
+        }
+        // The watch of these brings the answer.
+        Object::ClusterApiMachine => {
+            patch(&Api::<cluster_api::Machine>::namespaced(client, namespace), write).await?;
+        }
+        Object::ClusterApiSet => {
+            patch(&Api::<cluster_api::MachineSet>::namespaced(client, namespace), write).await?;
+        }
+        Object::ClusterApiDeployment => {
+            let api = Api::<cluster_api::MachineDeployment>::namespaced(client, namespace);
+            patch(&api, write).await?;
+        }
         Object::Namespace => {
-            patch(&Api::<k8s_openapi::api::core::v1::Namespace>::all(client), write).await
+            let api = Api::<Namespace>::all(client);
+            maintenance.namespaces.apply_written(patch(&api, write).await?);
         }
     }
+    Ok(())
 }
 
-async fn patch<K>(api: &Api<K>, write: &Write) -> kube::Result<()>
+async fn patch<K>(api: &Api<K>, write: &Write) -> kube::Result<K>
 where
     K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let parameters =
         PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    api.patch(&write.name, &parameters, &Patch::Merge(&write.patch)).await.map(|_| ())
+    api.patch(&write.name, &parameters, &Patch::Merge(&write.patch)).await
 }
 
 /// The API server's own words, where it has any.

@@ -44,6 +44,7 @@ pub(super) fn new(args: &Args, approval: &ApprovalPolicy) -> Stores {
         openshift,
         hold,
         maintenance: MaintenanceStores::new(&args.namespace),
+        cluster_api: crate::cluster_api::maintained::Handle::default(),
         health_checks: Store::builder().build(),
         requests: Store::builder()
             .prune(move |request| index::prune_request(request, &pruned))

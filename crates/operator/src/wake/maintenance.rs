@@ -76,6 +76,23 @@ pub fn cloud_changed(stores: &Stores, queues: &Queues, machines: &[Arc<Machine>]
     }
 }
 
+/// These machines of Cluster API, or these pools, changed.
+pub fn of_cluster_api(stores: &Stores, queues: &Queues, machines: &[String], pools: &[String]) {
+    plan_soon(queues);
+    wake_those(stores, queues, |_, (object, work)| {
+        machines.contains(&object.spec.machinelink)
+            || work.pool.as_ref().is_some_and(|pool| pools.contains(pool))
+    });
+    // One that names a Machine which was not there.
+    for machine in machines {
+        for object in stores.maintenance.about(machine) {
+            if !phase_of(&object).is_over() {
+                queues.maintenances.add(ObjectKey::of(&*object));
+            }
+        }
+    }
+}
+
 /// Plans the fleet anew, together with what else happens now.
 pub fn plan_soon(queues: &Queues) {
     queues.plans.add_after(planning::key(), GATHER);

@@ -14,6 +14,7 @@ pub struct Accepted {
 pub enum Path {
     Is(&'static str),
     StartsWith(&'static str),
+    EndsWith(&'static str),
 }
 
 impl Path {
@@ -21,6 +22,7 @@ impl Path {
         match self {
             Self::Is(whole) => path == *whole,
             Self::StartsWith(beginning) => path.starts_with(beginning),
+            Self::EndsWith(end) => path.ends_with(end),
         }
     }
 }
@@ -29,6 +31,13 @@ const SUMS: &str = "nothing of a Machine reads what sums up a Cluster's workers 
 const DEPRECATED: &str = "the deprecated status of Clusters is left as it is";
 const ERRORS: &str = "the error itself, where the original names its log";
 const TWINS: &str = "the first of two Machines with one providerID has the Node; the other says so";
+
+const COUNTED: &str = "what a MachineDeployment has is counted also while its template is missing, and the message names the template";
+
+const REMEMBERED: &str = "what was handed down to Machines is remembered here, so that what is taken out of a template is taken off them; the original asks who manages each field";
+const LEFT_BEHIND: &str =
+    "the original leaves it behind where its last pass changed the Machine itself";
+const OF_THE_PROVIDER: &str = "the provider writes it, when it next looks at its own object";
 
 const fn accepted(kind: &'static str, path: Path, reason: &'static str) -> Accepted {
     Accepted { kind, path, reason }
@@ -55,5 +64,9 @@ pub const ACCEPTED: &[Accepted] = &[
         ERRORS,
     ),
     accepted("Machine unlabelled", Path::Is(".status.conditions[Ready].message"), ERRORS),
+    accepted("MachineDeployment no-template", Path::StartsWith(".status."), COUNTED),
+    accepted("MachineSet", Path::Is(".metadata.annotations.machinist.dev/propagated"), REMEMBERED),
+    accepted("Machine", Path::Is(".status.observedGeneration"), LEFT_BEHIND),
+    accepted("DevMachine", Path::EndsWith(".observedGeneration"), OF_THE_PROVIDER),
     accepted("Machine twin-b", Path::StartsWith(".status."), TWINS),
 ];

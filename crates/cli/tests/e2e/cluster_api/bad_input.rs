@@ -18,7 +18,6 @@ use crate::arena::run;
 const TWIN: &str = "played://twin";
 
 #[test]
-#[ignore = "not yet: `make cluster-api` runs what is there of it"]
 fn bad_input_is_named_on_the_object_and_others_go_on() {
     run(on_both_sides("bad-input", async |stage| {
         stage.with_workers().await;

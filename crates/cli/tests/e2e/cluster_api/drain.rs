@@ -29,10 +29,10 @@ use super::{
 };
 use crate::arena::run;
 
+const BUDGET: &str = "disruption budget";
 const FINALIZER: &str = "played.machinist.dev/instance";
 
 #[test]
-#[ignore = "not yet: `make cluster-api` runs what is there of it"]
 fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
     run(on_both_sides("drain", async |stage| {
         let mut outcome = Outcome::default();
@@ -53,7 +53,7 @@ fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
         place.attach_volume().await;
 
         stage.delete("Machine", "worker").await;
-        let blocked = place.wait_stage("DrainingNode", "disruption budget").await;
+        let blocked = place.wait_stage("DrainingNode", |words| words.contains(BUDGET)).await;
         let node = place.nodes().get(&worker).await.unwrap();
         assert_eq!(node.spec.unwrap().unschedulable, Some(true));
         assert_eq!(place.live_pods().await, ["agent", "job", "last", "web"]);
@@ -61,18 +61,23 @@ fn a_node_is_drained_by_rules_and_its_volumes_detach_before_the_machine_goes() {
 
         let budgets: Api<PodDisruptionBudget> = place.api();
         budgets.delete("web", &DeleteParams::default()).await.unwrap();
-        let waiting = place.wait_stage("DrainingNode", "waiting for completion").await;
+        place.wait_pods(&["agent", "job", "last"]).await;
+        let waiting = place
+            .wait_stage("DrainingNode", |words| {
+                words.contains("waiting for completion") && !words.contains("web")
+            })
+            .await;
         assert_eq!(place.live_pods().await, ["agent", "job", "last"]);
         outcome.note_each("waiting for completion", &stage.name, vec![("Machine", waiting)]);
 
         place.api::<Pod>().delete("job", &DeleteParams::default()).await.unwrap();
-        let attached = place.wait_stage("WaitingForVolumeDetach", "").await;
+        let attached = place.wait_stage("WaitingForVolumeDetach", |_| true).await;
         assert_eq!(place.live_pods().await, ["agent"]);
         outcome.note_each("attached", &stage.name, vec![("Machine", attached)]);
 
         let attachments: Api<VolumeAttachment> = Api::all(stage.client().clone());
         attachments.delete(&place.node("volume"), &DeleteParams::default()).await.unwrap();
-        let deleting = place.wait_stage("WaitingForInfrastructureDeletion", "").await;
+        let deleting = place.wait_stage("WaitingForInfrastructureDeletion", |_| true).await;
         assert!(place.nodes().get_opt(&worker).await.unwrap().is_some(), "the Node outlives it");
         outcome.note_each("infrastructure", &stage.name, vec![("Machine", deleting)]);
 
@@ -311,13 +316,21 @@ impl<'a> Place<'a> {
     }
 
     /// Waits until the worker's deletion is there, and says so with these words.
-    async fn wait_stage(&self, reason: &str, words: &str) -> Value {
+    async fn wait_pods(&self, names: &[&str]) {
         self.stage
-            .eventually(&format!("the deletion is at {reason} {words}"), async || {
+            .eventually(&format!("what is left are {names:?}"), async || {
+                (self.live_pods().await == names).then_some(())
+            })
+            .await;
+    }
+
+    /// Waits until the deletion has come to `reason` and says what is wanted.
+    async fn wait_stage(&self, reason: &str, says: impl Fn(&str) -> bool) -> Value {
+        self.stage
+            .eventually(&format!("the deletion is at {reason}"), async || {
                 let machine = self.stage.get("Machine", "worker").await?;
                 let deleting = condition(&machine, "Deleting")?;
-                let is_there =
-                    deleting["reason"] == reason && text(&deleting["message"]).contains(words);
+                let is_there = deleting["reason"] == reason && says(text(&deleting["message"]));
                 is_there.then(|| machine.clone())
             })
             .await

@@ -21,7 +21,7 @@ use machinist_testbed::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    sync::{OnceCell, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{Mutex, MutexGuard, OnceCell},
     time::{Instant, sleep},
 };
 
@@ -37,8 +37,8 @@ const PLAYED_KINDS: &str = include_str!("played-kinds.yaml");
 
 struct World {
     programs: ClusterApi,
-    /// One for all: it listens on a fixed port. Whoever restarts it is alone with it.
-    provider: RwLock<OperatorProcess>,
+    /// One for all: it listens on a fixed port. One stage at a time has it.
+    provider: Mutex<OperatorProcess>,
 }
 
 static WORLD: OnceCell<World> = OnceCell::const_new();
@@ -49,7 +49,7 @@ async fn world() -> &'static World {
             let cluster = cluster().await;
             let programs = ClusterApi::install(cluster, Progress::Lines).await.unwrap();
             apply_yaml(cluster.admin(), PLAYED_KINDS).await.unwrap();
-            let provider = RwLock::new(programs.start_provider(cluster).await.unwrap());
+            let provider = Mutex::new(programs.start_provider(cluster).await.unwrap());
             World { programs, provider }
         })
         .await
@@ -61,30 +61,13 @@ pub struct Stage {
     side: Side,
     arena: Arena,
     controller: OperatorProcess,
-    provider: Provider,
-}
-
-enum Provider {
-    Shared(
-        #[expect(dead_code, reason = "held for its Drop")]
-        RwLockReadGuard<'static, OperatorProcess>,
-    ),
-    Own(RwLockWriteGuard<'static, OperatorProcess>),
+    provider: MutexGuard<'static, OperatorProcess>,
 }
 
 impl Stage {
-    pub async fn new(side: Side, name: &str) -> Self {
-        let provider = Provider::Shared(world().await.provider.read().await);
-        Self::with(side, name, provider).await
-    }
-
     /// Alone with the provider, which it may restart.
-    pub async fn with_own_provider(side: Side, name: &str) -> Self {
-        let provider = Provider::Own(world().await.provider.write().await);
-        Self::with(side, name, provider).await
-    }
-
-    async fn with(side: Side, name: &str, provider: Provider) -> Self {
+    pub async fn new(side: Side, name: &str) -> Self {
+        let provider = world().await.provider.lock().await;
         let arena = Arena::new(&format!("capi-{name}-{}", side.name())).await;
         let name = arena.name.clone();
         let controller = match side {
@@ -141,17 +124,11 @@ impl Stage {
     }
 
     pub async fn kill_provider(&self) {
-        match &self.provider {
-            Provider::Own(provider) => provider.kill().await,
-            Provider::Shared(_) => panic!("the provider is shared with other tests"),
-        }
+        self.provider.kill().await;
     }
 
     pub async fn restart_provider(&mut self) {
-        match &mut self.provider {
-            Provider::Own(provider) => provider.restart().await.unwrap(),
-            Provider::Shared(_) => panic!("the provider is shared with other tests"),
-        }
+        self.provider.restart().await.unwrap();
     }
 
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
@@ -231,6 +208,12 @@ impl Stage {
             let is_counted = ["replicas", "readyReplicas", "availableReplicas", "upToDateReplicas"]
                 .iter()
                 .all(|field| status[*field] == count);
+            // It counts Nodes for these, which come anew when the provider was restarted.
+            let before = &status["deprecated"]["v1beta1"]["readyReplicas"];
+            let is_counted_before = before.as_u64().unwrap_or_default() == count as u64;
+            let told = status["deprecated"]["v1beta1"]["conditions"].as_array();
+            let is_told_before =
+                told.is_some_and(|all| all.iter().all(|one| one["status"] == "True"));
             let is_seen = status["observedGeneration"] == deployment["metadata"]["generation"];
             let quiet = [
                 ("ScalingUp", "False"),
@@ -250,7 +233,8 @@ impl Stage {
                     && is_available.is_some_and(|one| one["status"] == "True")
             };
             let is_complete = machines.len() == count && machines.iter().all(is_running);
-            (is_counted && is_seen && is_quiet && is_complete).then_some(machines)
+            let is_whole = is_counted && is_seen && is_quiet && is_complete;
+            (is_whole && is_counted_before && is_told_before).then_some(machines)
         })
         .await
     }

@@ -13,7 +13,7 @@ use k8s_openapi::api::{
     apps::v1::Deployment, core::v1::Node, core::v1::Secret, rbac::v1::ClusterRole,
 };
 use kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, ListParams},
 };
 use machinist_api::names::DEFAULT_NAMESPACE;
@@ -143,8 +143,12 @@ impl Reader {
             ("machine-api-operator", "operator"),
             ("machine-api-controllers", "machine-controller"),
         ] {
-            apply(client, deployment(name, container)).await.unwrap();
+            apply(client, deployment(DEFAULT_NAMESPACE, name, container)).await.unwrap();
         }
+    }
+
+    pub fn client(&self) -> &Client {
+        self.cluster.admin()
     }
 
     /// Runs the operator wherever a Deployment of it is there, for as long as it is.
@@ -285,12 +289,12 @@ async fn prepare(cluster: &Cluster, place: &Path) -> BTreeMap<&'static str, Stri
     ])
 }
 
-fn deployment(name: &str, container: &str) -> Value {
+pub fn deployment(namespace: &str, name: &str, container: &str) -> Value {
     let labels = json!({ "k8s-app": name });
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": { "name": name, "namespace": DEFAULT_NAMESPACE },
+        "metadata": { "name": name, "namespace": namespace },
         "spec": {
             "replicas": 1,
             "selector": { "matchLabels": labels },

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     dry_run, foreign_kinds,
-    manifests::{Manifests, kustomize, kustomize_text, repository},
+    manifests::{Manifests, chart, kustomize, kustomize_text, repository},
 };
 use crate::arena::{cluster, run};
 
@@ -102,6 +102,39 @@ fn every_manifest_says_on_which_clusters_it_belongs() {
             assert_eq!(annotations["capability.openshift.io/name"], "MachineAPI", "{object}");
             let included = "include.release.openshift.io/self-managed-high-availability";
             assert_eq!(annotations[included], "true", "{object}");
+        }
+    });
+}
+
+/// Its certificate is one that browsers of the cluster's people trust, and it only shows.
+#[test]
+fn the_page_is_served_with_a_certificate_of_the_service_ca_and_changes_nothing() {
+    run(async {
+        let on_openshift = ["certificates.mode=openshift", "page.enabled=true"];
+        for rendered in
+            [kustomize("openshift").await, chart("openshift-machine-api", &on_openshift).await]
+        {
+            let service = rendered.find("Service", "machinist-page");
+            let wanted = "service.beta.openshift.io/serving-cert-secret-name";
+            let secret = &service["metadata"]["annotations"][wanted];
+            let deployment = rendered.find("Deployment", "machinist-operator");
+            let pod = &deployment["spec"]["template"]["spec"];
+            let container = &pod["containers"][0];
+            let flags = container["args"].as_array().unwrap();
+            let folder =
+                flags.iter().find_map(|flag| flag.as_str()?.strip_prefix("--page-cert-dir="));
+            let named = |list: &Value, key: &str, value: &Value| {
+                let all = list.as_array().unwrap().iter();
+                all.filter(|one| one.pointer(key) == Some(value)).count()
+            };
+            assert_eq!(named(&pod["volumes"], "/secret/secretName", secret), 1, "{secret}");
+            let folder = Value::from(folder.unwrap());
+            assert_eq!(named(&container["volumeMounts"], "/mountPath", &folder), 1, "{folder}");
+            assert_eq!(named(&container["ports"], "/name", &"page".into()), 1);
+            assert_eq!(service["spec"]["ports"][0]["targetPort"], "page");
+            assert!(!flags.iter().any(|flag| flag.as_str().unwrap().starts_with("--page-writes")));
+            rendered.find("NetworkPolicy", "machinist-operator-page");
+            rendered.find("ClusterRole", "machinist-page-reader");
         }
     });
 }

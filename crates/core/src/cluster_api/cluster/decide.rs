@@ -235,7 +235,10 @@ impl<'a> Pass<'a> {
                 None => !has_provider && self.observed.has_control_plane_node,
             };
         if is_there {
-            self.status.initialization.control_plane_initialized = Some(true);
+            // As Cluster API has it: of a control plane without a provider only the condition tells.
+            if has_provider {
+                self.status.initialization.control_plane_initialized = Some(true);
+            }
             return self.set(TYPE, condition::TRUE, reason::INITIALIZED, "");
         }
         let message = match (has_provider, self.observed.control_plane) {

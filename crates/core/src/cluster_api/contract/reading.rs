@@ -193,17 +193,14 @@ pub fn ready_condition(object: &Value) -> Result<Option<Mirrored>, String> {
     }))
 }
 
-/// The same in the version before: `None` when the object does not speak it any more.
-pub fn v1beta1_ready_condition(
-    object: &Value,
-    contract: Contract,
-) -> Option<machinist_api::Condition> {
-    let path = match contract {
-        Contract::V1Beta2 => "/status/deprecated/v1beta1/conditions",
-        Contract::V1Beta1 => "/status/conditions",
-    };
-    let found = find_ready(object.pointer(path).and_then(Value::as_array))?;
-    serde_json::from_value(found.clone()).ok()
+/// The same as readers of the version before find it, whatever version the object is of.
+pub fn v1beta1_ready_condition(object: &Value) -> Option<machinist_api::Condition> {
+    let found = find_ready(object.pointer("/status/conditions").and_then(Value::as_array))?;
+    let mut told: machinist_api::Condition = serde_json::from_value(found.clone()).ok()?;
+    // Here nothing is said by leaving it out; the newer conditions say it with empty words.
+    told.reason = told.reason.filter(|reason| !reason.is_empty());
+    told.message = told.message.filter(|message| !message.is_empty());
+    Some(told)
 }
 
 fn find_ready(conditions: Option<&Vec<Value>>) -> Option<&Value> {

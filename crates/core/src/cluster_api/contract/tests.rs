@@ -85,6 +85,16 @@ fn each_contract_has_its_own_field_for_what_is_there() {
 }
 
 #[test]
+fn what_a_provider_says_with_empty_words_is_left_out_for_readers_of_the_version_before() {
+    let object = json!({ "status": { "conditions": [{
+        "type": "Ready", "status": "True", "reason": "Ready", "message": "",
+        "lastTransitionTime": "2026-01-01T11:00:00Z", "observedGeneration": 2,
+    }] } });
+    let told = reading::v1beta1_ready_condition(&object).unwrap();
+    assert_eq!((told.reason.as_deref(), told.message), (Some("Ready"), None));
+}
+
+#[test]
 fn what_no_contract_names_is_not_kept_and_the_rest_reads_the_same() {
     let whole = json!({
         "apiVersion": "x/v1", "kind": "FooMachine",

@@ -4,9 +4,9 @@
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::cluster_api::{
     MachineDeployment, MachineDeploymentStatus, MachineSet,
-    names::{annotation, event, finalizer, kind, label},
+    names::{annotation, event, finalizer, kind},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     current,
@@ -23,9 +23,9 @@ use crate::{
         machineset::{
             making,
             observed::{Found, Part},
-            status::SPACING,
         },
-        naming, pausing, scaling,
+        membership::Member,
+        naming, pausing, progress, scaling,
     },
     decision::{Announcement, Decision, Wait},
 };
@@ -157,7 +157,8 @@ fn living(
     // Last: a template that may not be changed keeps nothing from its Machines.
     actions.extend(template_actions(observed));
 
-    let described = status::describe(deployment, policy, &observed.machines, &blocked, now);
+    let described =
+        status::describe(deployment, policy, &observed.machines, current, &blocked, now);
     let mut decision = spaced(observed, described, now);
     decision.actions = actions;
     decision.waiting = waiting;
@@ -333,55 +334,28 @@ fn shared(
         .collect()
 }
 
-/// What is missing on the deployment itself: its finalizer, owner and labels, and the revision of its current set.
+/// What is missing on the deployment itself, and the revision of its current set.
 fn amendment(observed: &Observed<'_>, current: Option<&MachineSet>) -> Option<Value> {
     let deployment = observed.deployment;
-    let cluster = observed.cluster?;
-    let mut metadata = Map::new();
-    let finalizers = deployment.metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|known| known == finalizer::MACHINE_DEPLOYMENT) {
-        let all: Vec<String> =
-            finalizers.into_iter().chain([finalizer::MACHINE_DEPLOYMENT.to_owned()]).collect();
-        metadata.insert("finalizers".to_owned(), json!(all));
-    }
-    if !identity::is_owned_by_cluster(&deployment.metadata, cluster) {
-        let owners = identity::with_owner(&deployment.metadata, plain_reference(cluster));
-        metadata.insert("ownerReferences".to_owned(), json!(owners));
-    }
-    let cluster_name = &deployment.spec.cluster_name;
-    if identity::label(&deployment.metadata, label::CLUSTER_NAME) != Some(cluster_name) {
-        metadata.insert("labels".to_owned(), json!({ label::CLUSTER_NAME: cluster_name }));
-    }
     // One that is about to get a newer revision is not copied from.
     let newest = observed.sets.iter().map(|set| desired::revision(set)).max();
     let revision = current
         .filter(|set| Some(desired::revision(set)) == newest)
         .filter(|set| is_controlled_by(&set.metadata, deployment.metadata.uid.as_deref()))
-        .and_then(|set| identity::annotation(&set.metadata, annotation::REVISION));
-    if let Some(revision) = revision
-        && identity::annotation(&deployment.metadata, annotation::REVISION) != Some(revision)
-    {
-        metadata.insert("annotations".to_owned(), json!({ annotation::REVISION: revision }));
-    }
-    let mut patch = Map::new();
-    if !metadata.is_empty() {
-        patch.insert("metadata".to_owned(), Value::Object(metadata));
-    }
-    let selected = deployment.spec.selector.match_labels.as_ref();
-    let has = |value: Option<&String>| value == Some(cluster_name);
-    let mut spec = Map::new();
-    if !has(selected.and_then(|labels| labels.get(label::CLUSTER_NAME))) {
-        let labels = json!({ "matchLabels": { label::CLUSTER_NAME: cluster_name } });
-        spec.insert("selector".to_owned(), labels);
-    }
-    if !has(deployment.spec.template.metadata.labels.get(label::CLUSTER_NAME)) {
-        let labels = json!({ "metadata": { "labels": { label::CLUSTER_NAME: cluster_name } } });
-        spec.insert("template".to_owned(), labels);
-    }
-    if !spec.is_empty() {
-        patch.insert("spec".to_owned(), Value::Object(spec));
-    }
-    (!patch.is_empty()).then_some(Value::Object(patch))
+        .and_then(|set| identity::annotation(&set.metadata, annotation::REVISION))
+        .filter(|revision| {
+            identity::annotation(&deployment.metadata, annotation::REVISION) != Some(revision)
+        });
+    let member = Member {
+        metadata: &deployment.metadata,
+        cluster_name: &deployment.spec.cluster_name,
+        selector: &deployment.spec.selector,
+        template_labels: &deployment.spec.template.metadata.labels,
+        finalizer: finalizer::MACHINE_DEPLOYMENT,
+        is_of_another: false,
+    };
+    let revision = revision.map(|revision| json!({ annotation::REVISION: revision }));
+    member.amendment(observed.cluster?, revision)
 }
 
 /// All sets go; then the deployment does.
@@ -391,7 +365,7 @@ fn deleting(observed: &Observed<'_>, now: Timestamp) -> MachineDeploymentDecisio
     let own: Vec<&MachineSet> =
         observed.sets.iter().copied().filter(|set| is_controlled_by(&set.metadata, uid)).collect();
     let status = match validate(deployment) {
-        Ok(policy) => status::describe(deployment, &policy, &observed.machines, &[], now),
+        Ok(policy) => status::describe(deployment, &policy, &observed.machines, None, &[], now),
         Err(fault) => {
             let mut status = status::invalid(deployment, &fault.to_string(), now);
             let deleting = scaling::deleting(true, &observed.machines, now);
@@ -417,20 +391,10 @@ fn deleting(observed: &Observed<'_>, now: Timestamp) -> MachineDeploymentDecisio
     decision
 }
 
-/// Holds back a status in which only counts moved, when one was written a moment ago.
 fn spaced(
     observed: &Observed<'_>,
     new: MachineDeploymentStatus,
     now: Timestamp,
 ) -> MachineDeploymentDecision {
-    let stored = observed.deployment.status.clone().unwrap_or_default();
-    let due = observed.status_written_at.and_then(|at| at.checked_add(SPACING).ok());
-    match due {
-        Some(due) if due > now && new != stored && status::is_mere_progress(&stored, &new) => {
-            let mut decision = Decision::settled(stored);
-            decision.recheck_by(due);
-            decision
-        }
-        _ => Decision::settled(new),
-    }
+    progress::spaced(observed.deployment.status.as_ref(), observed.status_written_at, new, now)
 }

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use machinist_api::cluster_api::{
-    MachineDeployment, MachineSet, MachineSetSpec,
-    names::{annotation, finalizer, label},
+use machinist_api::{
+    cluster_api::{
+        MachineDeployment, MachineSet, MachineSetSpec,
+        names::{annotation, finalizer, label},
+    },
+    names::annotation::SURGE,
 };
 use serde_json::{Map, Value, json};
 
@@ -19,7 +22,7 @@ use crate::{
 };
 
 /// Annotations of a deployment that are its own.
-const NOT_COPIED: [&str; 8] = [
+const NOT_COPIED: [&str; 9] = [
     annotation::LAST_APPLIED,
     annotation::REVISION,
     annotation::REVISION_HISTORY,
@@ -28,6 +31,7 @@ const NOT_COPIED: [&str; 8] = [
     annotation::CONVERSION_DATA,
     annotation::DISABLE_MACHINE_CREATE,
     annotation::PAUSED,
+    SURGE,
 ];
 
 /// How a set is to be kept.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use machinist_api::cluster_api::{
-    Machine, MachineDeployment, MachineDeploymentStatus,
+    Machine, MachineDeployment, MachineDeploymentStatus, MachineSet,
     condition::{self, FALSE, TRUE, UNKNOWN},
     names::{condition_type, deployment_phase, kind, reason},
 };
@@ -13,6 +13,7 @@ use machinist_api::cluster_api::{
 use super::observed::Policy;
 use crate::cluster_api::{
     aggregate::plural,
+    deprecated,
     identity::is_deleting,
     pausing,
     scaling::{self, conditions_of},
@@ -25,6 +26,7 @@ pub fn describe(
     deployment: &MachineDeployment,
     policy: &Policy,
     machines: &[&Machine],
+    current: Option<&MachineSet>,
     blocked: &[String],
     now: Timestamp,
 ) -> MachineDeploymentStatus {
@@ -59,6 +61,12 @@ pub fn describe(
         pausing::paused_condition(kind::MACHINE_DEPLOYMENT, &deployment.metadata, None, now),
     ];
     put(deployment, &mut status, conditions);
+    let before = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+    if let Some(replicas) = deployment.spec.replicas {
+        let least = replicas - policy.unavailable(replicas);
+        let conditions = &mut before.conditions;
+        deprecated::of_deployment(conditions, counts.available, least, current, now);
+    }
     status
 }
 
@@ -153,24 +161,4 @@ pub fn put(
     for new in conditions {
         condition::set(&mut status.conditions, new, deployment.metadata.generation);
     }
-}
-
-/// Whether only counts moved, and what is said of Machines by their names.
-pub fn is_mere_progress(stored: &MachineDeploymentStatus, new: &MachineDeploymentStatus) -> bool {
-    let without_counts = |status: &MachineDeploymentStatus| {
-        let mut status = status.clone();
-        status.replicas = None;
-        status.ready_replicas = None;
-        status.available_replicas = None;
-        status.up_to_date_replicas = None;
-        status.versions = Vec::new();
-        status.deprecated = None;
-        for one in &mut status.conditions {
-            if one.type_ != condition_type::DELETING {
-                one.message = String::new();
-            }
-        }
-        status
-    };
-    without_counts(stored) == without_counts(new)
 }

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use machinist_api::cluster_api::{
-    Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
-    condition::{self, FALSE, TRUE},
-    names::{condition_type, event, kind, label, reason},
+use jiff::{SignedDuration, Timestamp};
+use machinist_api::{
+    cluster_api::{
+        Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
+        condition::{self, FALSE, TRUE},
+        names::{condition_type, event, kind, label, reason},
+    },
+    names::reason::DISRUPTION_HELD,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,6 +24,7 @@ use crate::{
             GroupKind,
             cloning::{self, Clone as Wanted},
         },
+        deprecated,
         identity::{self, Identity, is_deleting, plain_reference},
         machineset::observed::Found,
         pausing,
@@ -29,6 +33,9 @@ use crate::{
     decision::{Announcement, Decision, Wait},
     health::count::Tally,
 };
+
+/// How often the gate is asked again: not all that it counts wakes a check.
+const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 
 pub type HealthDecision = Decision<Action, MachineHealthCheckStatus>;
 
@@ -87,17 +94,60 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
         .collect();
     let tally = verdict::tally(judged.iter().map(|(_, verdict)| verdict));
     let allowed = allowed(policy.trigger, &tally);
+    let held = match allowed {
+        Some(_) => held(observed, &policy, &judged, now),
+        None => BTreeMap::new(),
+    };
 
     let mut decision = Decision::settled(status);
-    publish(observed, &mut decision, &policy, &judged, &tally, allowed, now);
+    publish(observed, &mut decision, &policy, &judged, &tally, (allowed, &held), now);
     decision.actions.extend(amendment(observed).map(Action::Amend));
     for (machine, verdict) in &judged {
-        act(observed, &mut decision, &policy, machine, verdict, allowed.is_some(), now);
+        let is_held = held.contains_key(name_of(machine));
+        let is_allowed = allowed.is_some() && !is_held;
+        act(observed, &mut decision, &policy, machine, verdict, is_allowed, now);
         if let Some(until) = verdict.until() {
             decision.recheck_by(until);
         }
     }
     decision
+}
+
+fn name_of(machine: &Machine) -> &str {
+    machine.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// Which of the unhealthy machines the gate holds, by name, and why. Those whose owner was asked before are counted first: that
+/// is done.
+fn held<'a>(
+    observed: &Observed<'_>,
+    policy: &Policy,
+    judged: &[(&'a Machine, Verdict)],
+    now: Timestamp,
+) -> BTreeMap<&'a str, String> {
+    let mut gate = observed.gate.clone();
+    let (asked, new): (Vec<&Machine>, Vec<&Machine>) = judged
+        .iter()
+        .filter(|(machine, verdict)| {
+            matches!(verdict, Verdict::Unhealthy { .. }) && !is_deleting(&machine.metadata)
+        })
+        .map(|(machine, _)| *machine)
+        .partition(|machine| is_asked_for(observed, policy, machine));
+    for machine in asked {
+        gate.note(machine);
+    }
+    let answers = new
+        .into_iter()
+        .filter_map(|machine| Some((name_of(machine), gate.permit(machine, policy, now).err()?)));
+    answers.collect()
+}
+
+/// Whether the owner of a machine, or another controller, was asked to replace it before.
+fn is_asked_for(observed: &Observed<'_>, policy: &Policy, machine: &Machine) -> bool {
+    match &policy.template {
+        None => is_owner_asked(machine),
+        Some(_) => observed.requests.iter().any(|request| request.name == machine.metadata.name),
+    }
 }
 
 /// How many more may become unhealthy; `None` when nothing may be remediated.
@@ -117,7 +167,7 @@ fn publish(
     policy: &Policy,
     judged: &[(&Machine, Verdict)],
     tally: &Tally,
-    allowed: Option<usize>,
+    (allowed, held): (Option<usize>, &BTreeMap<&str, String>),
     now: Timestamp,
 ) {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
@@ -127,21 +177,35 @@ fn publish(
     let status = &mut decision.status;
     status.expected_machines = Some(number(tally.expected));
     status.current_healthy = Some(number(tally.healthy));
-    status.remediations_allowed = Some(number(allowed.unwrap_or(0)));
+    status.remediations_allowed = Some(match held.is_empty() {
+        true => number(allowed.unwrap_or(0)),
+        false => 0,
+    });
     status.observed_generation = generation;
     status.targets =
         judged.iter().filter_map(|(machine, _)| machine.metadata.name.clone()).collect();
     let type_ = condition_type::REMEDIATION_ALLOWED;
-    let new = match allowed {
-        Some(_) => condition::new(type_, TRUE, reason::REMEDIATION_ALLOWED, "", now),
-        None => {
-            let words = restricted(policy.trigger, tally);
+    let restriction = match (allowed, held.values().next()) {
+        (None, _) => Some((reason::TOO_MANY_UNHEALTHY, restricted(policy.trigger, tally))),
+        (Some(_), Some(first)) => {
+            decision.recheck_by(now.checked_add(HELD_RECHECK).unwrap_or(Timestamp::MAX));
+            let others = match held.len() {
+                1 => String::new(),
+                count => format!("; and {} more", count - 1),
+            };
+            Some((DISRUPTION_HELD, format!("Remediation is held: {first}{others}")))
+        }
+        (Some(_), None) => None,
+    };
+    let new = match restriction {
+        None => condition::new(type_, TRUE, reason::REMEDIATION_ALLOWED, "", now),
+        Some((why, words)) => {
             if !is_told {
                 let restricted = Announcement::warning(event::REMEDIATION_RESTRICTED, &words);
                 decision.announcements.push(restricted);
             }
-            decision.waiting.push(Wait::on(reason::TOO_MANY_UNHEALTHY, &words));
-            condition::new(type_, FALSE, reason::TOO_MANY_UNHEALTHY, words, now)
+            decision.waiting.push(Wait::on(why, &words));
+            condition::new(type_, FALSE, why, words, now)
         }
     };
     condition::set(&mut decision.status.conditions, new, generation);
@@ -175,7 +239,7 @@ fn act(
 ) {
     let mut status = machine.status.clone().unwrap_or_default();
     let generation = machine.metadata.generation;
-    let mut say = |type_, is_true: bool, reason, words: &str| {
+    let say = |status: &mut MachineStatus, type_, is_true: bool, reason: &str, words: &str| {
         let truth = if is_true { TRUE } else { FALSE };
         let new = condition::new(type_, truth, reason, words, now);
         condition::set(&mut status.conditions, new, generation);
@@ -183,28 +247,28 @@ fn act(
     let succeeded = condition_type::HEALTH_CHECK_SUCCEEDED;
     match verdict {
         Verdict::Healthy => {
-            say(succeeded, true, reason::HEALTH_CHECK_SUCCEEDED, "");
+            say(&mut status, succeeded, true, reason::HEALTH_CHECK_SUCCEEDED, "");
             condition::remove(&mut status.conditions, condition_type::EXTERNALLY_REMEDIATED);
+            deprecated::checked(&mut status, None, now);
             decision.actions.extend(withdrawal(observed, policy, machine));
         }
         Verdict::Unhealthy { reason: why, message } => {
-            say(succeeded, false, *why, message);
+            say(&mut status, succeeded, false, why, message);
+            deprecated::checked(&mut status, Some((why, message)), now);
             if is_allowed && !is_deleting(&machine.metadata) {
                 let was_told = condition::is_false(conditions_of(machine), succeeded);
                 match &policy.template {
                     None if is_owner_asked(machine) => {}
                     None => {
                         let type_ = condition_type::OWNER_REMEDIATED;
-                        say(
-                            type_,
-                            false,
-                            reason::WAITING_FOR_REMEDIATION,
-                            "Waiting for remediation",
-                        );
+                        let (why, words) =
+                            (reason::WAITING_FOR_REMEDIATION, "Waiting for remediation");
+                        say(&mut status, type_, false, why, words);
+                        deprecated::owner_remediated(&mut status, Some(Some("")), now);
                     }
                     Some(template) => {
                         let (why, words) = external(observed, decision, template, machine);
-                        say(condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
+                        say(&mut status, condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
                     }
                 }
                 if !was_told {

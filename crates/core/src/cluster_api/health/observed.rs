@@ -9,6 +9,7 @@ use machinist_api::cluster_api::{
     Cluster, Machine, MachineHealthCheck, RemediationTemplateRef, UnhealthyCondition,
 };
 
+use super::gate::Gate;
 use crate::{
     cluster_api::{machineset::observed::Found, share::Share},
     decision::FieldError,
@@ -35,6 +36,8 @@ pub struct Observed<'a> {
     pub requests: Vec<&'a ObjectMeta>,
     /// Why the last request could not be made, if it could not.
     pub last_failure: Option<&'a str>,
+    /// The pools of these machines.
+    pub gate: Gate,
 }
 
 /// A Machine with its Node in the workload cluster.
@@ -71,6 +74,16 @@ pub struct Policy {
 pub enum Trigger {
     AtMost(MaxUnhealthy),
     InRange { least: usize, most: usize },
+}
+
+impl Trigger {
+    /// Whether somebody chose it: `100%` is what stands where nobody did.
+    pub fn is_explicit(self) -> bool {
+        match self {
+            Self::AtMost(most) => most.is_explicit(),
+            Self::InRange { .. } => true,
+        }
+    }
 }
 
 impl Policy {

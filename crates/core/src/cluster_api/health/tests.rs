@@ -1,13 +1,15 @@
 //! Which machines are unhealthy, what is said of them, and when is nothing done?
 
+mod gate;
+
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck, condition};
+use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck, MachineSet, condition};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Action, HealthDecision, NodeSight, Observed, Target, decide};
-use crate::cluster_api::machineset::observed::Found;
+use super::{Action, Gate, HealthDecision, NodeSight, Observed, Target, decide};
+use crate::cluster_api::{machineset::observed::Found, maintained};
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -90,6 +92,8 @@ struct World {
     template: Option<Value>,
     requests: Vec<Value>,
     failure: Option<&'static str>,
+    /// The sets that own machines.
+    sets: Vec<Value>,
 }
 
 impl World {
@@ -101,7 +105,25 @@ impl World {
             template: None,
             requests: Vec::new(),
             failure: None,
+            sets: Vec::new(),
         }
+    }
+
+    fn gate(&self, machines: &[Machine], nodes: &[Option<Node>]) -> Gate {
+        let sets: Vec<MachineSet> = self.sets.iter().cloned().map(read).collect();
+        let objects = maintained::Objects {
+            machines: machines.iter().collect(),
+            sets: sets.iter().collect(),
+            ..maintained::Objects::default()
+        };
+        let seen = maintained::all(&objects);
+        let node_of = |uid: &Option<String>| {
+            let place = machines.iter().position(|machine| machine.metadata.uid == *uid)?;
+            nodes[place].as_ref()
+        };
+        let machines: Vec<_> =
+            seen.machines.iter().map(|one| (one, node_of(&one.metadata.uid))).collect();
+        Gate::count(&seen.pools, &machines)
     }
 
     fn decide(&self) -> HealthDecision {
@@ -140,6 +162,7 @@ impl World {
                 .map(|object| Found::Whole { metadata: &metadata, object }),
             requests: requests.iter().collect(),
             last_failure: self.failure,
+            gate: self.gate(&machines, &nodes),
         };
         decide(&observed, now())
     }

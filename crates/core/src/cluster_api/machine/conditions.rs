@@ -299,7 +299,7 @@ fn node_ready(found: &Node, now: Timestamp) -> Condition {
 }
 
 /// Ready and the three pressures in one.
-pub fn node_health(found: &Node) -> (&'static str, &'static str, String) {
+fn node_health(found: &Node) -> (&'static str, &'static str, String) {
     let (mut bad, mut unknown) = (0, 0);
     let (mut lines, mut said) = (Vec::new(), Vec::new());
     for (type_, good) in [

@@ -1,5 +1,6 @@
 //! What do readers of the version before find in `status.deprecated.v1beta1`?
 
+use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionSeverity, ConditionStatus,
     cluster_api::names::condition_type::{
@@ -11,12 +12,11 @@ use machinist_api::{
 };
 
 use super::{
-    conditions::node_health,
     decide::Pass,
     deleting::Stage,
     observed::{Connection, NodeLookup, Reference},
 };
-use crate::cluster_api::contract::reading;
+use crate::cluster_api::{contract::reading, deprecated};
 
 const WAITING_FOR_DATA_SECRET: &str = "WaitingForDataSecret";
 const WAITING_FOR_INFRASTRUCTURE: &str = "WaitingForInfrastructure";
@@ -115,15 +115,15 @@ fn mirror(
     if is_gone {
         return fails(pass, type_, ConditionSeverity::Info, DELETED, "");
     }
-    let Some((object, contract)) = known.found() else { return };
-    if let Some(mut told) = reading::v1beta1_ready_condition(&object.data, contract) {
+    let Some((object, _)) = known.found() else { return };
+    if let Some(mut told) = reading::v1beta1_ready_condition(&object.data) {
         told.type_ = type_.to_owned();
         condition::set(&mut pass.deprecated().conditions, told);
         return;
     }
     match (was_ready, known.is_deleting()) {
-        (true, false) => holds(pass, type_),
-        (_, true) => fails(pass, type_, ConditionSeverity::Info, DELETING, ""),
+        (true, _) => holds(pass, type_),
+        (false, true) => fails(pass, type_, ConditionSeverity::Info, DELETING, ""),
         (false, false) => fails(pass, type_, ConditionSeverity::Info, waiting, ""),
     }
 }
@@ -140,7 +140,8 @@ fn node(pass: &mut Pass<'_>) {
         Connection::Down { .. } => return,
     };
     match lookup {
-        NodeLookup::NotFound if is_deleting => {}
+        // While a Machine goes, what was said last stays.
+        _ if is_deleting => {}
         NodeLookup::NotFound if was_linked => {
             fails(pass, NODE_HEALTHY, ConditionSeverity::Error, NODE_NOT_FOUND, "");
         }
@@ -156,21 +157,47 @@ fn node(pass: &mut Pass<'_>) {
             NODE_INSPECTION_FAILED,
             "Failed to get the Node for this Machine by ProviderID",
         ),
-        NodeLookup::Found(_) if is_deleting => {
-            fails(pass, NODE_HEALTHY, ConditionSeverity::Info, DELETING, "");
-        }
         NodeLookup::Found(found) => match node_health(found) {
-            ("True", _, _) => holds(pass, NODE_HEALTHY),
-            ("False", _, message) => fails(
+            (ConditionStatus::True, _) => holds(pass, NODE_HEALTHY),
+            (ConditionStatus::False, message) => fails(
                 pass,
                 NODE_HEALTHY,
                 ConditionSeverity::Warning,
                 NODE_CONDITIONS_FAILED,
                 message,
             ),
-            (_, _, message) => unknown(pass, NODE_CONDITIONS_FAILED, &message),
+            (ConditionStatus::Unknown, message) => unknown(pass, NODE_CONDITIONS_FAILED, &message),
         },
     }
+}
+
+/// How the version before summed a Node up: what is not reported counts for nothing, and only four that are
+/// unknown make it unknown.
+fn node_health(node: &Node) -> (ConditionStatus, String) {
+    let (mut bad, mut unknown) = (0, 0);
+    let mut words = Vec::new();
+    let reported = node.status.as_ref().and_then(|status| status.conditions.as_deref());
+    for one in reported.unwrap_or_default() {
+        let good = match one.type_.as_str() {
+            "Ready" => "True",
+            "MemoryPressure" | "DiskPressure" | "PIDPressure" => "False",
+            _ => continue,
+        };
+        if one.status == good {
+            continue;
+        }
+        words.push(format!("Node condition {} is {}", one.type_, one.status));
+        match one.status.as_str() {
+            "Unknown" => unknown += 1,
+            _ => bad += 1,
+        }
+    }
+    let status = match (bad, unknown) {
+        (0, 0..4) => ConditionStatus::True,
+        (0, _) => ConditionStatus::Unknown,
+        _ => ConditionStatus::False,
+    };
+    (status, words.join(". "))
 }
 
 fn unknown(pass: &mut Pass<'_>, reason: &str, message: &str) {
@@ -206,24 +233,11 @@ fn ready(pass: &mut Pass<'_>) {
     let conditions = pass.deprecated().conditions.clone();
     let found: Vec<_> =
         SUMMED_UP.iter().filter_map(|type_| condition::find(&conditions, type_)).collect();
-    if found.is_empty() {
-        return;
-    }
-    let weight = |one: &Condition| match (one.status, one.severity) {
-        (ConditionStatus::False, Some(ConditionSeverity::Error)) => 0,
-        (ConditionStatus::False, Some(ConditionSeverity::Warning)) => 1,
-        (ConditionStatus::False, _) => 2,
-        (ConditionStatus::True, _) => 3,
-        (ConditionStatus::Unknown, _) => 4,
-    };
-    let Some(first) = found.iter().copied().min_by_key(|one| weight(one)) else { return };
-    let mut new = Condition { type_: READY.to_owned(), ..first.clone() };
-    new.last_transition_time = condition::to_seconds(pass.now);
+    let Some(mut new) = deprecated::sum(&found, pass.now) else { return };
     let provisioning = [V1BETA1_BOOTSTRAP_READY, INFRASTRUCTURE_READY];
     let only_provisioning = found.iter().all(|one| provisioning.contains(&one.type_.as_str()));
-    if new.status == ConditionStatus::True {
-        (new.reason, new.message, new.severity) = (None, None, None);
-    } else if !pass.observed.is_deleting() && pass.provider_id().is_none() && only_provisioning {
+    let is_provisioning = !pass.observed.is_deleting() && pass.provider_id().is_none();
+    if new.status != ConditionStatus::True && is_provisioning && only_provisioning {
         let done = found.iter().filter(|one| one.status == ConditionStatus::True).count();
         new.message = Some(format!("{done} of {} completed", provisioning.len()));
     }

@@ -6,7 +6,7 @@ use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
     names::{annotation, finalizer, kind, label},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     delete_order::first_to_go,
@@ -14,13 +14,15 @@ use super::{
     observed::{Found, Observed, Part, validate},
     preflight, propagate,
     remediate::remediate,
-    status,
+    status::{self, Blocked},
 };
 use crate::{
     cluster_api::{
         contract::{GroupKind, ownership},
+        deprecated::Hindrance,
         identity::{self, Identity, is_controlled_by, is_deleting, plain_reference},
-        pausing,
+        membership::Member,
+        pausing, progress,
         scaling::{self, is_live},
     },
     decision::{Decision, Wait},
@@ -172,7 +174,7 @@ fn living(
 
     let replicas = usize::try_from(set.spec.replicas.unwrap_or(0)).unwrap_or(0);
     let current = members.len() + observed.unreadable;
-    let mut blocked = Vec::new();
+    let mut blocked = Blocked::default();
     if set.spec.replicas.is_none() {
         waiting.push(Wait::on("WaitingForReplicasSet", "spec.replicas is not set"));
     } else if current < replicas {
@@ -184,25 +186,24 @@ fn living(
         } else if !faults.is_empty() {
             after(PREFLIGHT_AGAIN);
         }
-        blocked.extend(template_faults);
-        blocked.extend(faults.iter().cloned());
+        blocked.extend(Hindrance::Template, template_faults);
+        blocked.extend(Hindrance::Preflight, faults.iter().cloned());
         let is_forbidden =
             identity::annotation(&set.metadata, annotation::DISABLE_MACHINE_CREATE) == Some("true");
         let is_looked_at = !observed.templates.is_empty();
-        if blocked.is_empty() && !is_forbidden && is_looked_at {
+        if blocked.by.is_empty() && !is_forbidden && is_looked_at {
             let allowance = ceiling::allow(replicas, missing, current, &observed.bounds);
             let names = observed.fresh_names.iter().take(allowance.count);
             actions.extend(names.map(|name| {
                 Action::Create(Box::new(making::new_machine(set, &observed.templates, name)))
             }));
-            if let Some(refusal) = allowance.refusal {
-                blocked.push(refusal.message);
-            }
+            let refusal = allowance.refusal.map(|refusal| refusal.message);
+            blocked.extend(Hindrance::Failure, refusal);
             if let Some(pause) = allowance.again_after {
                 after(pause);
             }
         }
-        blocked.extend(observed.last_failure.map(str::to_owned));
+        blocked.extend(Hindrance::Failure, observed.last_failure.map(str::to_owned));
     } else if current > replicas {
         let surplus = current - replicas;
         waiting.push(Wait::on("ScalingDown", format!("{surplus} machines are to be deleted")));
@@ -266,51 +267,22 @@ fn provided_actions(observed: &Observed<'_>, members: &[&Machine]) -> Vec<Action
     actions
 }
 
-/// What is missing on the set itself: its finalizer, owner, labels, and what it is to remember.
+/// What is missing on the set itself, and what it is to remember.
 fn amendment(observed: &Observed<'_>) -> Option<Value> {
     let set = observed.set;
-    let cluster = observed.cluster?;
-    let mut metadata = Map::new();
-    let finalizers = set.metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|known| known == finalizer::MACHINE_SET) {
-        let all: Vec<String> =
-            finalizers.into_iter().chain([finalizer::MACHINE_SET.to_owned()]).collect();
-        metadata.insert("finalizers".to_owned(), json!(all));
-    }
-    let is_of_deployment = identity::label(&set.metadata, label::DEPLOYMENT_NAME).is_some()
-        || identity::controller(&set.metadata).is_some();
-    if !is_of_deployment && !identity::is_owned_by_cluster(&set.metadata, cluster) {
-        let owners = identity::with_owner(&set.metadata, plain_reference(cluster));
-        metadata.insert("ownerReferences".to_owned(), json!(owners));
-    }
-    let cluster_name = &set.spec.cluster_name;
-    if identity::label(&set.metadata, label::CLUSTER_NAME) != Some(cluster_name) {
-        metadata.insert("labels".to_owned(), json!({ label::CLUSTER_NAME: cluster_name }));
-    }
     let objects = observed.machines.iter().map(|machine| &machine.metadata);
     let objects = objects.chain(observed.provided.iter().map(|provided| provided.metadata));
-    if let Some(given) = propagate::to_remember(set, objects) {
-        metadata.insert("annotations".to_owned(), json!({ propagate::GIVEN: given }));
-    }
-    let mut patch = Map::new();
-    if !metadata.is_empty() {
-        patch.insert("metadata".to_owned(), Value::Object(metadata));
-    }
-    let selected = set.spec.selector.match_labels.as_ref();
-    let has = |labels: Option<&String>| labels == Some(cluster_name);
-    let mut spec = Map::new();
-    if !has(selected.and_then(|labels| labels.get(label::CLUSTER_NAME))) {
-        let labels = json!({ "matchLabels": { label::CLUSTER_NAME: cluster_name } });
-        spec.insert("selector".to_owned(), labels);
-    }
-    if !has(set.spec.template.metadata.labels.get(label::CLUSTER_NAME)) {
-        let labels = json!({ "metadata": { "labels": { label::CLUSTER_NAME: cluster_name } } });
-        spec.insert("template".to_owned(), labels);
-    }
-    if !spec.is_empty() {
-        patch.insert("spec".to_owned(), Value::Object(spec));
-    }
-    (!patch.is_empty()).then_some(Value::Object(patch))
+    let given = propagate::to_remember(set, objects);
+    let member = Member {
+        metadata: &set.metadata,
+        cluster_name: &set.spec.cluster_name,
+        selector: &set.spec.selector,
+        template_labels: &set.spec.template.metadata.labels,
+        finalizer: finalizer::MACHINE_SET,
+        is_of_another: identity::label(&set.metadata, label::DEPLOYMENT_NAME).is_some()
+            || identity::controller(&set.metadata).is_some(),
+    };
+    member.amendment(observed.cluster?, given.map(|given| json!({ propagate::GIVEN: given })))
 }
 
 /// All Machines go; then the set does.
@@ -323,7 +295,7 @@ fn deleting(observed: &Observed<'_>, members: &[&Machine], now: Timestamp) -> Ma
         .filter(|machine| is_controlled_by(&machine.metadata, uid))
         .collect();
     let mut status = match MachineSelector::read("spec.selector", &set.spec.selector) {
-        Ok(selector) => status::describe(set, &own, &selector, &[], now),
+        Ok(selector) => status::describe(set, &own, &selector, &Blocked::default(), now),
         Err(fault) => status::invalid(set, &fault.to_string(), now),
     };
     status::put(set, &mut status, [scaling::deleting(true, &own, now)]);
@@ -351,18 +323,8 @@ fn deleting(observed: &Observed<'_>, members: &[&Machine], now: Timestamp) -> Ma
     decision
 }
 
-/// Holds back a status in which only counts moved, when one was written a moment ago.
 fn spaced(observed: &Observed<'_>, new: MachineSetStatus, now: Timestamp) -> MachineSetDecision {
-    let stored = observed.set.status.clone().unwrap_or_default();
-    let due = observed.status_written_at.and_then(|at| at.checked_add(status::SPACING).ok());
-    match due {
-        Some(due) if due > now && new != stored && status::is_mere_progress(&stored, &new) => {
-            let mut decision = Decision::settled(stored);
-            decision.recheck_by(due);
-            decision
-        }
-        _ => Decision::settled(new),
-    }
+    progress::spaced(observed.set.status.as_ref(), observed.status_written_at, new, now)
 }
 
 /// Whether the set needs its templates looked at: Machines are missing.

@@ -13,7 +13,7 @@ use machinist_api::cluster_api::{
 
 use super::observed::Observed;
 use crate::cluster_api::{
-    identity,
+    deprecated, identity,
     scaling::{conditions_of, is_live, is_to_be_remediated, is_unhealthy, length},
     share::Share,
 };
@@ -34,7 +34,7 @@ pub fn remediate<'a>(
     now: Timestamp,
 ) -> Vec<Remediation<'a>> {
     let mut answers: Vec<Remediation<'a>> =
-        members.iter().filter_map(|machine| healthy_again(machine)).collect();
+        members.iter().filter_map(|machine| healthy_again(machine, now)).collect();
     let mut marked: Vec<&Machine> = members
         .iter()
         .copied()
@@ -86,7 +86,7 @@ pub fn remediate<'a>(
 }
 
 /// The mark is taken off a Machine that recovered.
-fn healthy_again(machine: &Machine) -> Option<Remediation<'_>> {
+fn healthy_again(machine: &Machine, now: Timestamp) -> Option<Remediation<'_>> {
     let conditions = conditions_of(machine);
     let is_marked = condition::find(conditions, condition_type::OWNER_REMEDIATED).is_some();
     if !is_marked || is_unhealthy(machine) || !is_live(machine) {
@@ -94,6 +94,7 @@ fn healthy_again(machine: &Machine) -> Option<Remediation<'_>> {
     }
     let mut status = machine.status.clone().unwrap_or_default();
     condition::remove(&mut status.conditions, condition_type::OWNER_REMEDIATED);
+    deprecated::owner_remediated(&mut status, None, now);
     Some(Remediation { machine, status, is_deleted: false })
 }
 
@@ -102,6 +103,8 @@ fn said<'a>(machine: &'a Machine, reason: &str, words: &str, now: Timestamp) -> 
         condition::new(condition_type::OWNER_REMEDIATED, FALSE, reason, words, now);
     let mut status = machine.status.clone().unwrap_or_default();
     condition::set(&mut status.conditions, new, machine.metadata.generation);
+    let waits = (reason != reason::MACHINE_DELETING).then_some(words);
+    deprecated::owner_remediated(&mut status, Some(waits), now);
     Remediation { machine, status, is_deleted: false }
 }
 

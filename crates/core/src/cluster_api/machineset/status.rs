@@ -1,6 +1,6 @@
 //! What is said of a MachineSet: its counts and its conditions.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
@@ -10,6 +10,7 @@ use machinist_api::cluster_api::{
 
 use crate::{
     cluster_api::{
+        deprecated::{self, Hindrance, Size},
         identity::is_deleting,
         pausing,
         scaling::{self, Counts},
@@ -17,24 +18,41 @@ use crate::{
     selector::MachineSelector,
 };
 
-/// Mere counts are written at most this often; a hundred Machines that become ready at once are then a handful of writes.
-pub const SPACING: SignedDuration = SignedDuration::from_secs(1);
+/// What keeps a set from making Machines.
+#[derive(Clone, Debug, Default)]
+pub struct Blocked {
+    /// One sentence each.
+    pub by: Vec<String>,
+    pub hindrance: Option<Hindrance>,
+}
+
+impl Blocked {
+    /// The first is what it is called by.
+    pub fn extend(&mut self, hindrance: Hindrance, by: impl IntoIterator<Item = String>) {
+        let before = self.by.len();
+        self.by.extend(by);
+        if self.by.len() > before {
+            self.hindrance.get_or_insert(hindrance);
+        }
+    }
+}
 
 /// Everything that can be told when the Machines are known.
 pub fn describe(
     set: &MachineSet,
     members: &[&Machine],
     selector: &MachineSelector,
-    blocked: &[String],
+    blocked: &Blocked,
     now: Timestamp,
 ) -> MachineSetStatus {
-    let mut status = counted(set, &scaling::count(members));
+    let counts = scaling::count(members);
+    let mut status = counted(set, &counts);
     status.selector = Some(selector.canonical());
     let is_going = is_deleting(&set.metadata);
     let desired = if is_going { Some(0) } else { set.spec.replicas };
     let current = scaling::length(members);
     let conditions = [
-        scaling::scaling_up(desired, current, blocked, now),
+        scaling::scaling_up(desired, current, &blocked.by, now),
         scaling::scaling_down(desired, current, members, now),
         scaling::machines_ready(members, now),
         scaling::machines_up_to_date(members, now),
@@ -43,6 +61,11 @@ pub fn describe(
         pausing::paused_condition(kind::MACHINE_SET, &set.metadata, None, now),
     ];
     put(set, &mut status, conditions);
+    let size = Size { current, desired: desired.unwrap_or(current), ready: counts.ready };
+    let words = blocked.by.join("; ");
+    let hindrance = blocked.hindrance.map(|hindrance| (hindrance, words.as_str()));
+    let before = status.deprecated.get_or_insert_default().v1beta1.get_or_insert_default();
+    deprecated::of_set(&mut before.conditions, size, members, hindrance, now);
     status
 }
 
@@ -86,24 +109,4 @@ pub fn put(
     for new in conditions {
         condition::set(&mut status.conditions, new, set.metadata.generation);
     }
-}
-
-/// Whether only counts moved, and what is said of Machines by their names.
-pub fn is_mere_progress(stored: &MachineSetStatus, new: &MachineSetStatus) -> bool {
-    let without_counts = |status: &MachineSetStatus| {
-        let mut status = status.clone();
-        status.replicas = None;
-        status.ready_replicas = None;
-        status.available_replicas = None;
-        status.up_to_date_replicas = None;
-        status.versions = Vec::new();
-        status.deprecated = None;
-        for one in &mut status.conditions {
-            if one.type_ != condition_type::DELETING {
-                one.message = String::new();
-            }
-        }
-        status
-    };
-    without_counts(stored) == without_counts(new)
 }

@@ -79,6 +79,13 @@ fn grow(pass: Pass<'_>, pool: &PoolSight<'_>, surge: &SurgeRecord) -> Maintenanc
             );
             return too_long(pass, surge.since.0, reason::SURGE_NOT_ALLOWED, words);
         }
+        if let Some(max) = pool.owner_surge().filter(|max| mark.count() >= *max) {
+            let words = format!(
+                "pool {name} has {} machines above its size, and its maxSurge is {max}",
+                mark.count()
+            );
+            return too_long(pass, surge.since.0, reason::SURGE_NOT_ALLOWED, words);
+        }
         let resize = mark.grown(pool.replicas(), &uid);
         return pass.step(resize_step(pool, resize));
     }

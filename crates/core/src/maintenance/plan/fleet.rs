@@ -31,6 +31,8 @@ pub struct FleetMachine<'a> {
     pub uid: &'a str,
     /// The MachineSet that owns it.
     pub pool: Option<&'a str>,
+    /// The MachineSet that made it, also when that is gone: its policy is chosen by it.
+    pub maker: Option<&'a str>,
     pub zone: Option<&'a str>,
     pub role: Option<&'a str>,
     pub labels: Option<&'a BTreeMap<String, String>>,

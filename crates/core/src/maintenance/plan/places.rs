@@ -295,5 +295,5 @@ pub(super) fn rounded_up(instant: Timestamp) -> Timestamp {
 
 /// What a policy is chosen by.
 pub(super) fn subject<'a>(machine: &FleetMachine<'a>) -> Subject<'a> {
-    Subject { labels: machine.labels, pool: machine.pool, role: machine.role }
+    Subject { labels: machine.labels, pool: machine.maker, role: machine.role }
 }

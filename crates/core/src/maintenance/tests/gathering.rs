@@ -115,6 +115,19 @@ fn planned(objects: &Objects) -> Plan {
     with(objects, |gathered| plan(&gathered.fleet, now()))
 }
 
+/// Found by the simulator (stormy 8000461): a pool was deleted, and its machines fell under a policy that asks nobody.
+#[test]
+fn the_policy_of_a_pool_holds_for_its_machines_after_the_pool_is_gone() {
+    let mut objects = objects();
+    objects.sightings = vec![retirement("i-a-0")];
+    let asks = json!({ "priority": 1, "approval": "Manual", "selector": { "pools": ["a"] } });
+    let policies = [policy_named("asks", asks), policy_named("usual", json!({}))];
+    objects.policies = PolicySet::read(&policies, &Legacy::default());
+    assert!(!planned(&objects).entry("a-0").unwrap().is_due());
+    objects.sets.clear();
+    assert!(!planned(&objects).entry("a-0").unwrap().is_due());
+}
+
 #[test]
 fn event_of_a_machine_is_planned_and_one_of_a_stranger_is_told() {
     let mut objects = objects();

@@ -378,6 +378,7 @@ impl World {
                     name: member.machine.metadata.name.as_deref().unwrap(),
                     uid: member.machine.metadata.uid.as_deref().unwrap(),
                     pool: self.set.as_ref().map(|_| "a"),
+                    maker: self.set.as_ref().map(|_| "a"),
                     zone: Some("z1"),
                     is_control_plane: self.is_control_plane,
                     is_available: member.is_ready(),

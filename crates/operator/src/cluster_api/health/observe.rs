@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck};
 use machinist_core::cluster_api::{
     contract::cloning,
-    health::{NodeSight, Observed, Policy, Target, decide::template_kind},
+    health::{Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
 };
 
 use super::Memory;
@@ -14,6 +14,7 @@ use crate::{
     cluster_api::{
         context::{Context, NodeLook},
         index,
+        maintained::Maintained,
         templates::{self, Seen},
     },
     engine::store::ObjectKey,
@@ -26,6 +27,7 @@ pub struct Observation {
     template: Option<Seen>,
     requests: Vec<Arc<DynamicObject>>,
     failure: Option<String>,
+    gate: Gate,
 }
 
 impl Observation {
@@ -37,6 +39,7 @@ impl Observation {
             template: self.template.as_ref().map(Seen::found),
             requests: self.requests.iter().map(|request| &request.metadata).collect(),
             last_failure: self.failure.as_deref(),
+            gate: self.gate.clone(),
         }
     }
 }
@@ -66,6 +69,12 @@ pub async fn observe(
         let labels = machine.metadata.labels.as_ref().unwrap_or(&empty);
         policy.as_ref().is_some_and(|policy| policy.selector.matches(labels))
     });
+    let seen = Maintained {
+        stores: Arc::clone(&context.stores),
+        nodes: Arc::clone(&context.nodes),
+        leadership: context.base.leadership.clone(),
+    };
+    let gate = seen.gate(&machines);
     let targets = machines
         .into_iter()
         .map(|machine| {
@@ -89,5 +98,6 @@ pub async fn observe(
         template,
         requests,
         failure: memory.failure(&key),
+        gate,
     }
 }

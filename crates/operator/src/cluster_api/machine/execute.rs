@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api,
+    Api, Resource,
     api::{DeleteParams, ListParams, Preconditions},
+    core::Request,
 };
 use machinist_api::cluster_api::{
     Machine,
@@ -220,18 +221,18 @@ async fn reveal_node(observation: &Observation) -> anyhow::Result<()> {
     Err(WriteError::Conflict { what }.into())
 }
 
+/// What a workload cluster answers is not read, and neither must its Nodes have a uid: Cluster API asks for neither,
+/// and its in-memory provider gives none. The watch tells when the Node is gone.
 async fn delete_node(observation: &Observation, node: &str, uid: &str) -> anyhow::Result<()> {
-    let (client, nodes) = workload(observation)?;
+    let (client, _) = workload(observation)?;
+    let uid = Some(uid).filter(|uid| !uid.is_empty()).map(str::to_owned);
     let parameters = DeleteParams {
-        preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+        preconditions: uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None }),
         ..Default::default()
     };
-    match Api::<Node>::all(client.clone()).delete(node, &parameters).await {
-        Ok(answer) => {
-            let key = ObjectKey::cluster_wide(node);
-            nodes.apply_deleted(&key, uid, answer.left());
-            Ok(())
-        }
+    let request = Request::new(Node::url_path(&(), None)).delete(node, &parameters)?;
+    match client.request_text(request).await {
+        Ok(_) => Ok(()),
         // Gone, or already another of that name.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error.into()),

@@ -1,10 +1,8 @@
 //! Makes, deletes, adopts and amends Machines. One that fails never keeps the others from it.
 
 use anyhow::Context as _;
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Preconditions},
-};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use machinist_api::cluster_api::{
     Machine, MachineSet,
     names::{event, label},
@@ -33,6 +31,7 @@ use crate::{
         events::EventTarget,
         store::ObjectKey,
     },
+    machineset::certain::Objects,
     write::{self, Precondition, WriteError},
 };
 
@@ -53,7 +52,7 @@ pub async fn execute(
     let (creations, others): (Vec<_>, Vec<_>) = actions.iter().partition(is_creation);
     let (deletions, first): (Vec<_>, Vec<_>) = others.into_iter().partition(is_deletion);
     if !creations.is_empty() {
-        confirm_wanted(context, set).await?;
+        sets(context, &ObjectKey::of(set)).confirm_as_seen(set).await?;
         reveal_unseen(context, set).await?;
     }
     let permit = |wanted| {
@@ -154,59 +153,21 @@ fn report(
     });
 }
 
-/// Asks the API server for the set itself before any Machine is made: a view that is late shows a set as wanted, or as large,
-/// that is neither any more. What is news is taken in, and the pass is decided again.
-async fn confirm_wanted(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
-    let key = ObjectKey::of(set);
-    let api = Api::<MachineSet>::namespaced(context.base.client.clone(), &key.namespace);
-    let stored =
-        api.get_opt(&key.name).await.with_context(|| format!("failed to look at set {key}"))?;
-    let is_as_seen = stored.as_ref().is_some_and(|stored| {
-        stored.metadata.uid == set.metadata.uid
-            && stored.metadata.generation == set.metadata.generation
-            && stored.metadata.deletion_timestamp == set.metadata.deletion_timestamp
-    });
-    if is_as_seen {
-        return Ok(());
-    }
-    tracing::warn!(set = %key, "the watch does not show how the set is now");
-    match stored {
-        Some(stored) => context.stores.machine_sets.apply_written(stored),
-        None => {
-            let uid = set.metadata.uid.as_deref().unwrap_or_default();
-            context.stores.machine_sets.forget_written(&key, uid);
-        }
-    }
-    Err(WriteError::Conflict { what: format!("set {key}") }.into())
+fn sets<'a>(context: &'a Context, key: &ObjectKey) -> Objects<'a, MachineSet> {
+    let api = Api::namespaced(context.base.client.clone(), &key.namespace);
+    Objects { api, store: &context.stores.machine_sets }
 }
 
-/// Asks the API server for the set's Machines before any is made, and before the set goes. A watch that lost an event shows
-/// fewer than there are. What was unseen is taken in, and the pass is decided again.
+fn machines<'a>(context: &'a Context, key: &ObjectKey) -> Objects<'a, Machine> {
+    let api = Api::namespaced(context.base.client.clone(), &key.namespace);
+    Objects { api, store: &context.stores.machines }
+}
+
 async fn reveal_unseen(context: &Context, set: &MachineSet) -> anyhow::Result<()> {
     let key = ObjectKey::of(set);
-    let api = Api::<Machine>::namespaced(context.base.client.clone(), &key.namespace);
     let selector = format!("{}={}", label::CLUSTER_NAME, set.spec.cluster_name);
-    let listed = api
-        .list_metadata(&ListParams::default().labels(&selector))
-        .await
-        .with_context(|| format!("failed to count the machines of set {key}"))?;
-    let unreadable = context.stores.machines.invalid();
-    let mut is_news = false;
-    for machine in listed.items {
-        let machine_key = ObjectKey::of(&machine);
-        let is_known = context.stores.machines.get(&machine_key).is_some()
-            || unreadable.iter().any(|known| known.metadata.uid == machine.metadata.uid);
-        if is_controlled_by(&machine.metadata, set.metadata.uid.as_deref()) && !is_known {
-            tracing::warn!(set = %key, machine = %machine_key, "the watch does not show a machine");
-            context.stores.machines.apply_written(api.get(&machine_key.name).await?);
-            is_news = true;
-        }
-    }
-    if is_news {
-        let what = format!("the machines of set {key}");
-        return Err(WriteError::Conflict { what }.into());
-    }
-    Ok(())
+    let is_own = |machine: &ObjectMeta| is_controlled_by(machine, set.metadata.uid.as_deref());
+    machines(context, &key).reveal_unseen(&key, &selector, is_own).await
 }
 
 async fn perform(
@@ -217,18 +178,17 @@ async fn perform(
 ) -> anyhow::Result<()> {
     let set = &*observation.set;
     let key = ObjectKey::of(set);
-    let client = &context.base.client;
-    let machines = Api::<Machine>::namespaced(client.clone(), &key.namespace);
+    let (sets, machines) = (sets(context, &key), machines(context, &key));
     match action {
         Action::Amend(patch) => {
-            let api = Api::<MachineSet>::namespaced(client.clone(), &key.namespace);
-            let written = write::object(&api, set, patch.clone(), Precondition::Observed).await?;
+            let written =
+                write::object(&sets.api, set, patch.clone(), Precondition::Observed).await?;
             context.stores.machine_sets.apply_written(written);
         }
         Action::RemoveFinalizer(patch) => {
             reveal_unseen(context, set).await?;
-            let api = Api::<MachineSet>::namespaced(client.clone(), &key.namespace);
-            let written = write::object(&api, set, patch.clone(), Precondition::Observed).await?;
+            let written =
+                write::object(&sets.api, set, patch.clone(), Precondition::Observed).await?;
             tracing::info!(set = %key, "the set has no machines any more and goes");
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
             let remaining = written.metadata.finalizers.iter().flatten().next().is_some();
@@ -243,14 +203,15 @@ async fn perform(
         Action::Adopt { machine, patch } | Action::AmendMachine { machine, patch } => {
             let Some(known) = known(context, &key, machine) else { return Ok(()) };
             let written =
-                write::object(&machines, &*known, patch.clone(), Precondition::Observed).await?;
+                write::object(&machines.api, &*known, patch.clone(), Precondition::Observed)
+                    .await?;
             context.stores.machines.apply_written(written);
         }
         Action::Mark { machine, status } => {
             let Some(known) = known(context, &key, machine) else { return Ok(()) };
             let stored = known.status.as_ref();
             let written =
-                write::status(&machines, &*known, stored, &**status, Precondition::Observed)
+                write::status(&machines.api, &*known, stored, &**status, Precondition::Observed)
                     .await?;
             if let Some(written) = written {
                 context.stores.machines.apply_written(written);
@@ -298,42 +259,22 @@ fn known(
 async fn delete(
     context: &Context,
     set: &ObjectKey,
-    api: &Api<Machine>,
+    machines: &Objects<'_, Machine>,
     machine: &Identity,
 ) -> anyhow::Result<()> {
     context.base.require_leave()?;
-    let key = ObjectKey::new(&set.namespace, &machine.name);
     // Our own mark of this pass made a newer version.
     let version = known(context, set, machine)
         .and_then(|known| known.metadata.resource_version.clone())
         .unwrap_or_else(|| machine.resource_version.clone());
-    let preconditions =
-        Preconditions { uid: Some(machine.uid.clone()), resource_version: Some(version) };
-    let parameters = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
-    match api.delete(&machine.name, &parameters).await {
-        Ok(answer) => {
-            tracing::info!(set = %set, machine = machine.name, "deleted a machine");
-            context.stores.machines.apply_deleted(&key, &machine.uid, answer.left());
-            Ok(())
-        }
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            context.stores.machines.forget_written(&key, &machine.uid);
-            Ok(())
-        }
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            Err(WriteError::Conflict { what: format!("Machine {key}") }.into())
-        }
-        Err(error) => {
-            Err(anyhow::Error::new(error).context(format!("failed to delete machine {key}")))
-        }
-    }
+    machines.delete(set, &machine.name, &machine.uid, version).await
 }
 
 async fn create(
     context: &Context,
     memory: &Memory,
     set: &MachineSet,
-    api: &Api<Machine>,
+    machines: &Objects<'_, Machine>,
     new: &NewMachine,
 ) -> anyhow::Result<()> {
     let key = ObjectKey::of(set);
@@ -346,23 +287,11 @@ async fn create(
     });
     let parts = new.parts.iter().map(|part| create_part(context, set, part, &name));
     futures::future::try_join_all(parts).await?;
-    let answer = match api.create(&write::creation(), &new.machine).await {
-        // The answer to an earlier try was lost.
-        Err(kube::Error::Api(status)) if status.code == 409 => api.get(&name).await,
-        answer => answer,
-    };
-    let is_resolved = match &answer {
-        Ok(_) => true,
-        Err(kube::Error::Api(status)) => status.code < 500 && status.code != 429,
-        Err(_) => false,
-    };
-    if is_resolved {
+    let (made, is_certain) = machines.create(&key, &new.machine).await;
+    if is_certain {
         memory.change(&key, |memory| memory.unresolved.retain(|known| *known != name));
     }
-    let created = answer.with_context(|| format!("failed to make machine {name}"))?;
-    tracing::info!(set = %key, machine = name, "made a machine");
-    context.stores.machines.apply_written(created);
-    Ok(())
+    made
 }
 
 /// Makes an object of a provider. One of that name that this set made before is that object; anybody else's is not touched.

@@ -122,3 +122,80 @@ async fn nothing_is_answered_before_the_cluster_was_read() {
     board.current().await.unwrap();
     drop((site, supervisor));
 }
+
+/// Who somebody is says their token alone, in one place.
+#[tokio::test(start_paused = true)]
+async fn nobody_becomes_somebody_by_other_headers_cookies_or_addresses() {
+    let site = Site::new(true);
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let strangers: [Headers<'_>; 12] = [
+        &[("authorization", "Basic d3JpdGVyOndyaXRlcg==")],
+        &[("authorization", "Bearer")],
+        &[("authorization", "Bearer ")],
+        &[("authorization", "writer")],
+        &[("authorization", "Token writer")],
+        &[("x-authorization", "Bearer writer")],
+        &[("proxy-authorization", "Bearer writer")],
+        &[("cookie", "token=writer; machinist-token=writer")],
+        &[("x-remote-user", "writer"), ("x-remote-group", "system:masters")],
+        &[("x-forwarded-user", "writer"), ("x-forwarded-access-token", "writer")],
+        &[("impersonate-user", "writer")],
+        &[("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.d3JpdGVy")],
+    ];
+    for headers in strangers {
+        let asked = site.ask(request(Method::GET, "/api/v1/fleet", "", "", headers)).await;
+        assert_eq!(told(asked).await.0, 401, "{headers:?}");
+    }
+    for path in ["/api/v1/fleet?token=writer", "/api/v1/fleet?access_token=writer"] {
+        assert_eq!(site.get(path, "").await.0, 401, "{path}");
+    }
+    // Somebody without rights gains none by claiming to be another.
+    let json = ("content-type", "application/json");
+    for claim in [
+        ("impersonate-user", "writer"),
+        ("impersonate-group", "system:masters"),
+        ("x-remote-user", "writer"),
+        ("authorization", "Bearer writer"),
+    ] {
+        let asked = site.ask(request(Method::GET, "/api/v1/fleet", "nobody", "", &[claim])).await;
+        assert_ne!(told(asked).await.0, 200, "{claim:?}");
+        let path = "/api/v1/machines/b/approve";
+        let asked = site.ask(request(Method::POST, path, "nobody", "{}", &[json, claim])).await;
+        assert_ne!(told(asked).await.0, 200, "{claim:?}");
+    }
+    assert!(site.log.lock().unwrap().is_empty(), "nothing was sent on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_is_the_one_of_the_request_line() {
+    let site = Site::new(true);
+    for header in ["x-http-method-override", "x-http-method", "x-method-override"] {
+        let path = "/api/v1/machines/b/approve";
+        let asked = site.ask(request(Method::GET, path, "writer", "", &[(header, "POST")])).await;
+        assert_eq!(told(asked).await.0, 405, "{header}");
+    }
+    let asked =
+        site.ask(request(Method::GET, "/api/v1/pause?_method=POST", "writer", "", &[])).await;
+    assert_eq!(told(asked).await.0, 405);
+    assert!(site.log.lock().unwrap().is_empty());
+}
+
+/// A path that these tests do not know would be one that nobody tries without a token.
+#[test]
+fn every_path_of_the_document_is_tried() {
+    let document = super::super::document::document();
+    let shape = |path: &str| {
+        let path = path.strip_prefix("/api/v1").unwrap_or(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts.as_slice() {
+            ["", "machines", _] => "/machines/{name}".to_owned(),
+            ["", "machines", _, rest] => format!("/machines/{{name}}/{rest}"),
+            _ => path.to_owned(),
+        }
+    };
+    let tried = READS.into_iter().chain(WRITES.map(|(path, _)| path)).chain([TRIAL, STREAM]);
+    let tried: std::collections::BTreeSet<String> = tried.map(shape).collect();
+    let described: std::collections::BTreeSet<String> =
+        document["paths"].as_object().unwrap().keys().map(|path| shape(path)).collect();
+    assert_eq!(tried, described);
+}

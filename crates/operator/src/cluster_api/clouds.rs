@@ -1,0 +1,184 @@
+//! In which clouds are the instances of Cluster API's machines looked at?
+//!
+//! A provider keeps them, and nothing is done to them here. What the cloud says of them, scheduled events and failing checks,
+//! is a reason for maintenance like any other, and what happened to them behind the cluster's back is said on their Machines.
+//! Where nobody says where to look, only Nodes tell.
+
+use std::{str::FromStr, time::Duration};
+
+use kube::Api;
+use machinist_api::cluster_api::Machine;
+use machinist_core::{
+    cloud::InstanceId,
+    cluster_api::instance::{self, Sight},
+    providerspec::ProviderKind,
+};
+
+use super::maintained::Maintained;
+use crate::{
+    cloud::{CloudKey, connection::ConnectionKey},
+    context::SharedContext,
+    engine::{events::EventTarget, store::ObjectKey, supervisor::Spawner},
+    write::{self, Precondition, WriteError},
+};
+
+/// How often what the views show is compared with what the Machines say; asks the cloud nothing.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How soon a cloud that could not be connected to is tried again.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// One account and region, and which instances in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedCloud {
+    pub region: String,
+    /// The namespace and the name of the Secret with the credentials.
+    pub secret: (String, String),
+    /// Instances with the tag `kubernetes.io/cluster/<this>`.
+    pub tag: String,
+}
+
+impl FromStr for WatchedCloud {
+    type Err = String;
+
+    /// Reads `region=us-east-1,secret=team-a/aws,tag=c1`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut region, mut secret, mut tag) = (None, None, None);
+        for part in text.split(',') {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            let place = match key.trim() {
+                "region" => &mut region,
+                "secret" => &mut secret,
+                "tag" => &mut tag,
+                other => {
+                    return Err(format!("unknown key {other:?}: there are region, secret, tag"));
+                }
+            };
+            let value = value.trim();
+            if value.is_empty() || place.replace(value.to_owned()).is_some() {
+                return Err(format!("{}: must be given once, with a value", key.trim()));
+            }
+        }
+        let missing = |key: &str| format!("{key}: is missing");
+        let secret = secret.ok_or_else(|| missing("secret"))?;
+        let (namespace, name) = secret
+            .split_once('/')
+            .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty())
+            .ok_or_else(|| format!("secret: {secret:?} must be NAMESPACE/NAME"))?;
+        Ok(Self {
+            region: region.ok_or_else(|| missing("region"))?,
+            secret: (namespace.to_owned(), name.to_owned()),
+            tag: tag.ok_or_else(|| missing("tag"))?,
+        })
+    }
+}
+
+impl WatchedCloud {
+    pub fn key(&self) -> CloudKey {
+        let (namespace, name) = self.secret.clone();
+        CloudKey {
+            connection: ConnectionKey {
+                namespace,
+                credentials_secret: Some(name),
+                region: self.region.clone(),
+            },
+            cluster_id: self.tag.clone(),
+        }
+    }
+}
+
+/// Begins to look. What cannot be connected to is tried again, and keeps nothing else waiting.
+pub fn watch(
+    context: &SharedContext,
+    maintained: &Maintained,
+    spawner: &Spawner,
+    clouds: &[WatchedCloud],
+) {
+    if !clouds.is_empty() {
+        let (context, maintained) = (context.clone(), maintained.clone());
+        spawner.spawn("instances of Cluster API", async move {
+            tell(context, maintained).await;
+            Ok(())
+        });
+    }
+    for cloud in clouds {
+        let (context, key) = (context.clone(), cloud.key());
+        spawner.spawn(format!("cloud {key} of Cluster API"), async move {
+            while let Err(failure) = context.clouds.watch(key.clone(), ProviderKind::Aws).await {
+                tracing::warn!(cloud = %key, error = failure.message, "is not reached");
+                context.env.sleep(AGAIN).await;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Says on the Machines, again and again, what became of their instances. Ends with the process.
+pub async fn tell(context: SharedContext, maintained: Maintained) {
+    loop {
+        context.env.sleep(LOOK).await;
+        let is_led = context.leadership.is_held() && maintained.leadership.is_held();
+        if !is_led || context.stores.hold.wait().is_some() {
+            continue;
+        }
+        for machine in maintained.stores.machines.list() {
+            if let Err(error) = tell_of(&context, &maintained, &machine).await {
+                tracing::debug!(machine = %ObjectKey::of(&*machine), %error, "is told later");
+            }
+        }
+    }
+}
+
+async fn tell_of(
+    context: &SharedContext,
+    maintained: &Maintained,
+    machine: &Machine,
+) -> Result<(), WriteError> {
+    let provider_id = machine.spec.provider_id.as_deref().filter(|id| id.starts_with("aws://"));
+    let Some(id) = provider_id.and_then(InstanceId::from_provider_id) else { return Ok(()) };
+    let snapshots: Vec<_> =
+        context.clouds.watched().into_iter().map(|(_, access)| access.view.snapshot()).collect();
+    let seen = snapshots.iter().find_map(|snapshot| snapshot.get(&id));
+    let are_whole =
+        snapshots.iter().all(|snapshot| snapshot.listed_at.is_some() && snapshot.failure.is_none());
+    let sight = match seen {
+        Some(instance) => Sight::Seen(instance),
+        None if are_whole => Sight::Missing(&id),
+        None => Sight::Unknown,
+    };
+    let Some(told) = instance::tell(machine, sight, context.env.now()) else { return Ok(()) };
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let api = Api::<Machine>::namespaced(context.client.clone(), namespace);
+    let stored = machine.status.as_ref();
+    let written =
+        write::status(&api, machine, stored, &told.status, Precondition::Observed).await?;
+    if let Some(written) = written {
+        maintained.stores.machines.apply_written(written);
+    }
+    let announcements: Vec<_> = told.announcement.into_iter().collect();
+    context.announce(&EventTarget::of(machine), "Look", &announcements);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_is_named_by_region_secret_and_tag() {
+        let read: WatchedCloud = "region=r, secret=team-a/aws ,tag=c1".parse().unwrap();
+        assert_eq!(read.key().to_string(), "c1 in r by team-a/aws");
+        for (text, problem) in [
+            ("region=r,tag=c", "secret: is missing"),
+            ("region=r,secret=a/b", "tag: is missing"),
+            ("secret=a/b,tag=c", "region: is missing"),
+            ("region=r,secret=b,tag=c", "must be NAMESPACE/NAME"),
+            ("region=r,region=s,secret=a/b,tag=c", "region: must be given once"),
+            ("region=,secret=a/b,tag=c", "region: must be given once, with a value"),
+            ("zone=z", "unknown key"),
+        ] {
+            let error = text.parse::<WatchedCloud>().unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+        }
+    }
+}
