@@ -124,8 +124,15 @@ fn tidy_schema(schema: &mut JSONSchemaProps) {
         schema.default = None;
     }
 
-    for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
+    for (name, property) in schema.properties.iter_mut().flatten() {
         tidy_schema(property);
+        // An absent text is read as an empty one, to be told by its name. Where an empty one is not allowed, the API
+        // server refuses it as a default, and what is meant is that the field must be there.
+        let is_empty = property.default.as_ref().is_some_and(|default| default.0 == "");
+        if is_empty && property.min_length.is_some_and(|least| least > 0) {
+            property.default = None;
+            schema.required.get_or_insert_default().push(name.clone());
+        }
     }
     match &mut schema.items {
         Some(JSONSchemaPropsOrArray::Schema(item)) => tidy_schema(item),

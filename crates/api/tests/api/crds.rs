@@ -51,6 +51,18 @@ fn compare(place: &str, crds: &[CustomResourceDefinition]) {
     }
 }
 
+/// The API server refuses such a definition.
+#[test]
+fn no_default_is_shorter_than_its_field_may_be() {
+    for_each_schema(|path, schema| {
+        let default = schema.default.as_ref().and_then(|default| default.0.as_str());
+        let is_short = default.zip(schema.min_length).is_some_and(|(text, least)| {
+            i64::try_from(text.len()).is_ok_and(|length| length < least)
+        });
+        assert!(!is_short, "{path}: the default is shorter than minLength");
+    });
+}
+
 #[test]
 fn every_field_is_described() {
     for_each_schema(|path, schema| {

@@ -10,10 +10,15 @@ mod drain;
 mod life;
 mod stage;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use stage::Stage;
 
 use crate::{
-    arena::run,
+    arena::{cluster, run},
     cluster_api::compare::{Outcome, assert_same},
 };
 
@@ -32,6 +37,21 @@ impl Side {
             Self::Machinist => "machinist",
         }
     }
+}
+
+/// Ours take the place of Cluster API's where those are not installed. Here those are, so nothing is stored.
+#[test]
+fn an_api_server_takes_our_definitions() {
+    run(async {
+        let client = cluster().await.admin().clone();
+        let api = Api::<CustomResourceDefinition>::all(client);
+        let parameters = PatchParams::apply("e2e").force().dry_run();
+        for definition in machinist_api::crd::cluster_api() {
+            let name = definition.metadata.name.clone().unwrap();
+            let answer = api.patch(&name, &parameters, &Patch::Apply(&definition)).await;
+            answer.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    });
 }
 
 /// One test for all: they take turns with the provider, and a test that waits for its turn would keep another from running.
