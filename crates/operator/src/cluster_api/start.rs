@@ -268,7 +268,16 @@ fn elect(starting: &Starting<'_>) -> anyhow::Result<Leadership> {
         starting.identity.clone(),
         leases,
     )?;
-    spawner.spawn_last("leader election of Cluster API", election.run(spawner.stopping_last()));
+    let (mut own, stopping) = (base.leadership.clone(), spawner.stopping_last());
+    spawner.spawn_last("leader election of Cluster API", async move {
+        // Whoever leads the operator leads here as well. Were this lease another's, neither would ever act.
+        tokio::select! {
+            biased;
+            () = stopping.cancelled() => return Ok(()),
+            () = own.held() => {}
+        }
+        election.run(stopping).await
+    });
     Ok(leadership)
 }
 

@@ -145,7 +145,14 @@ fn left_over(server: &ApiServer, machines: &[Machine], nodes: &[Node]) -> Open {
             }
         }
     }
-    for node in nodes {
+    let clusters: Vec<Cluster> = server.list();
+    // The Nodes of a Cluster that is gone went with it, wherever that was.
+    let is_gone = |node: &Node| {
+        let annotations = node.metadata.annotations.as_ref();
+        let of = annotations.and_then(|all| all.get(annotation::NODE_CLUSTER_NAME));
+        of.is_some_and(|of| clusters.iter().all(|cluster| name(&cluster.metadata) != of))
+    };
+    for node in nodes.iter().filter(|node| !is_gone(node)) {
         let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
         let Some(id) = id.filter(|id| id.starts_with(SCHEME)) else { continue };
         if !machines.iter().any(|machine| machine.spec.provider_id.as_deref() == Some(id)) {
