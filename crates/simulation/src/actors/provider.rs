@@ -159,7 +159,8 @@ impl Provider {
         next: &mut Option<Timestamp>,
     ) {
         let removal = self.settings.removal;
-        let due = *self.gone_at.entry(object.uid().to_owned()).or_insert(later(now, removal));
+        let due =
+            *self.gone_at.entry(object.uid().to_owned()).or_insert_with(|| later(now, removal));
         if now < due {
             // Until it is gone it may still join.
             if let Some(made) = self.made.get_mut(id).filter(|made| !made.has_joined) {

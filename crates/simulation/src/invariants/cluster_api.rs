@@ -141,7 +141,7 @@ impl Judge {
         }
         let object = commit.object();
         let cluster = object.value().pointer("/spec/clusterName").and_then(|name| name.as_str());
-        let cluster = cluster.unwrap_or(object.name());
+        let cluster = cluster.unwrap_or_else(|| object.name());
         let since = self.cluster_api.paused_since.get(cluster).copied();
         if since.is_some_and(|since| self.must_be_seen(since, commit.time)) {
             let words = format!(
