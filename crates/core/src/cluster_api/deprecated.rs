@@ -175,7 +175,7 @@ pub fn checked(status: &mut MachineStatus, failed: Option<(&str, &str)>, now: Ti
             Condition { message: words, ..failed }
         }
     };
-    condition::set(conditions_of(status), new);
+    put(conditions_of(status), new);
 }
 
 /// Whether the owner has replaced a Machine: `None` takes the word back, words say why not yet.
@@ -190,7 +190,7 @@ pub fn owner_remediated(status: &mut MachineStatus, waits: Option<Option<&str>>,
             Condition { message: waits.message.filter(|words| !words.is_empty()), ..waits }
         }
     };
-    condition::set(conditions, new);
+    put(conditions, new);
 }
 
 fn conditions_of(status: &mut MachineStatus) -> &mut Vec<Condition> {
@@ -208,7 +208,17 @@ fn summed_up(conditions: &mut Vec<Condition>, order: &[&str], now: Timestamp) {
     if let Some(sum) = sum(&found.collect::<Vec<_>>(), now) {
         condition::set(conditions, sum);
     }
-    // As Cluster API has it: the sum first.
+    in_order(conditions);
+}
+
+/// Sets one and keeps the order: another would be put right by the Machine's own controller, without end.
+fn put(conditions: &mut Vec<Condition>, new: Condition) {
+    condition::set(conditions, new);
+    in_order(conditions);
+}
+
+/// As Cluster API has it: the sum first.
+pub(super) fn in_order(conditions: &mut [Condition]) {
     conditions.sort_by_key(|one| (one.type_ != READY, one.type_.clone()));
 }
 

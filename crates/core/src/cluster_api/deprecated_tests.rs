@@ -182,3 +182,14 @@ fn an_owner_waits_acts_and_takes_it_back() {
     owner_remediated(&mut status, None, now());
     assert!(conditions_of(&mut status).is_empty());
 }
+
+/// Found by the simulator: the check and the Machine's controller put each other's order right for ever.
+#[test]
+fn whoever_writes_keeps_the_order() {
+    let mut status = MachineStatus::default();
+    conditions_of(&mut status).push(Condition::holds(READY, now()));
+    checked(&mut status, None, now());
+    owner_remediated(&mut status, Some(None), now());
+    let types: Vec<_> = conditions_of(&mut status).iter().map(|one| one.type_.as_str()).collect();
+    assert_eq!(types, [READY, HEALTH_CHECK_SUCCEEDED, OWNER_REMEDIATED]);
+}

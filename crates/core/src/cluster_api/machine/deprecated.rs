@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionSeverity, ConditionStatus,
     cluster_api::names::condition_type::{
-        HEALTH_CHECK_SUCCEEDED, INFRASTRUCTURE_READY, NODE_HEALTHY, OWNER_REMEDIATED, READY,
+        HEALTH_CHECK_SUCCEEDED, INFRASTRUCTURE_READY, NODE_HEALTHY, OWNER_REMEDIATED,
         V1BETA1_BOOTSTRAP_READY, V1BETA1_DRAINING_SUCCEEDED, V1BETA1_PRE_DRAIN_HOOK_SUCCEEDED,
         V1BETA1_PRE_TERMINATE_HOOK_SUCCEEDED, V1BETA1_VOLUME_DETACH_SUCCEEDED,
     },
@@ -48,9 +48,7 @@ pub(super) fn all(pass: &mut Pass<'_>, stage: Option<&Stage>) {
         steps(pass, stage);
     }
     ready(pass);
-    let conditions = &mut pass.deprecated().conditions;
-    // As Cluster API has it: the sum first.
-    conditions.sort_by_key(|one| (one.type_ != READY, one.type_.clone()));
+    deprecated::in_order(&mut pass.deprecated().conditions);
 }
 
 fn holds(pass: &mut Pass<'_>, type_: &str) {
