@@ -329,7 +329,10 @@ impl<'a> Place<'a> {
             .eventually(&format!("the deletion is at {reason}"), async || {
                 let machine = self.stage.get("Machine", "worker").await?;
                 let deleting = condition(&machine, "Deleting")?;
-                let is_there = deleting["reason"] == reason && says(text(&deleting["message"]));
+                // The original writes the phase after the condition.
+                let is_there = deleting["reason"] == reason
+                    && says(text(&deleting["message"]))
+                    && machine["status"]["phase"] == "Deleting";
                 is_there.then(|| machine.clone())
             })
             .await
