@@ -1,4 +1,4 @@
-//! Which differences to Cluster API's own manager are meant? docs/compatibility.md lists the same.
+//! Which differences to Cluster API's own manager are meant? docs/compatibility.md lists those that a user sees.
 
 /// A place at which the two may differ.
 pub struct Accepted {
