@@ -8,6 +8,7 @@ mod checks;
 mod cluster_api;
 mod fleet;
 mod process;
+mod refusals;
 mod report;
 mod run;
 mod scenario;

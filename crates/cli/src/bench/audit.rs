@@ -9,13 +9,17 @@ use anyhow::Context;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One request of the user that is measured.
+/// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
+    pub user: String,
     pub at: Timestamp,
+    pub answered_at: Timestamp,
     pub verb: String,
     /// `machines`, or `machines/status` for a subresource.
     pub resource: String,
+    /// Namespace and name, as far as there are any.
+    pub object: String,
     pub code: u16,
     /// Whether it was sent by the part that approves certificates.
     pub is_approval: bool,
@@ -84,21 +88,34 @@ impl Requests {
     }
 }
 
+impl Request {
+    pub fn is_write(&self) -> bool {
+        is_write(&self.verb)
+    }
+}
+
 fn is_write(verb: &str) -> bool {
     matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection")
 }
 
 /// Reads the requests of `user`, in the order of their arrival.
 pub fn requests_of(user: &str, log: &Path) -> anyhow::Result<Vec<Request>> {
+    // Most lines are of others; parsing them all would take longer than the benchmark.
+    let mut requests = read(log, |line| line.contains(user))?;
+    requests.retain(|request| request.user == user);
+    Ok(requests)
+}
+
+/// Reads the requests of the lines that may matter, in the order of their arrival.
+pub fn read(log: &Path, matters: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Request>> {
     let mut requests = Vec::new();
     for path in files_of(log)? {
         let describe = || format!("cannot read the audit log {}", path.display());
         let file = File::open(&path).with_context(describe)?;
         for line in BufReader::new(file).lines() {
             let line = line.with_context(describe)?;
-            // Most lines are of others; parsing them all would take longer than the benchmark.
-            if line.contains(user)
-                && let Some(request) = read_line(user, &line).with_context(describe)?
+            if matters(&line)
+                && let Some(request) = read_line(&line).with_context(describe)?
             {
                 requests.push(request);
             }
@@ -137,6 +154,7 @@ struct AuditEvent {
     request_uri: String,
     response_status: Option<AuditStatus>,
     request_received_timestamp: Timestamp,
+    stage_timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -144,10 +162,12 @@ struct AuditUser {
     username: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct AuditObject {
     resource: Option<String>,
     subresource: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -155,26 +175,29 @@ struct AuditStatus {
     code: Option<u16>,
 }
 
-fn read_line(user: &str, line: &str) -> anyhow::Result<Option<Request>> {
+fn read_line(line: &str) -> anyhow::Result<Option<Request>> {
     let event: AuditEvent = serde_json::from_str(line)?;
     // A watch is logged when it begins and when it ends, everything else when it is answered.
     let counted_stage = if event.verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
-    if event.user.username != user || event.stage != counted_stage {
+    if event.stage != counted_stage {
         return Ok(None);
     }
     let is_approval = event.request_uri.contains(APPROVAL_MANAGER);
-    let resource = match event.object_ref {
-        Some(AuditObject { resource: Some(resource), subresource: Some(subresource) }) => {
-            format!("{resource}/{subresource}")
-        }
-        Some(AuditObject { resource: Some(resource), subresource: None }) => resource,
+    let object = event.object_ref.unwrap_or_default();
+    let resource = match (object.resource, object.subresource) {
+        (Some(resource), Some(subresource)) => format!("{resource}/{subresource}"),
+        (Some(resource), None) => resource,
         // Discovery and the like have no object.
-        Some(AuditObject { resource: None, .. }) | None => event.request_uri,
+        (None, _) => event.request_uri,
     };
+    let (namespace, name) = (object.namespace.unwrap_or_default(), object.name.unwrap_or_default());
     Ok(Some(Request {
+        user: event.user.username,
         at: event.request_received_timestamp,
+        answered_at: event.stage_timestamp,
         verb: event.verb,
         resource,
+        object: format!("{namespace}/{name}"),
         code: event.response_status.and_then(|status| status.code).unwrap_or(0),
         is_approval,
     }))
@@ -188,7 +211,8 @@ mod tests {
         format!(
             r#"{{"stage":"{stage}","verb":"{verb}","user":{{"username":"{user}"}},"objectRef":{object},
                "requestURI":"/x","responseStatus":{{"code":{code}}},
-               "requestReceivedTimestamp":"2026-11-15T12:00:{second:02}.000000Z"}}"#
+               "requestReceivedTimestamp":"2026-11-15T12:00:{second:02}.000000Z",
+               "stageTimestamp":"2026-11-15T12:00:{second:02}.100000Z"}}"#
         )
         .replace('\n', "")
     }

@@ -73,7 +73,9 @@ fn every_script_comes_out_as_with_the_core_manager() {
 async fn on_both_sides(name: &str, script: impl AsyncFn(&mut Stage) -> Outcome) {
     let play = async |side| {
         let mut stage = Stage::new(side, name).await;
-        script(&mut stage).await
+        let outcome = script(&mut stage).await;
+        stage.check_log().await;
+        outcome
     };
     let core = play(Side::Core).await;
     assert_same(name, &core, &play(Side::Machinist).await);

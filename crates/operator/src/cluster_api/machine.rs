@@ -100,8 +100,8 @@ async fn publish(
     at_generation(&mut wanted, observed.metadata.generation, machine.metadata.generation);
     let api = Api::<Machine>::namespaced(base.client.clone(), &key.namespace);
     let stored = machine.status.as_ref();
-    let written = write::status(&api, machine, stored, &wanted, Precondition::Observed).await?;
-    if let Some(written) = written {
+    let written = write::status(&api, machine, stored, &wanted, Precondition::Observed).await;
+    if let Some(written) = execute::caught_up(context, &key, written).await? {
         parts.memory.note_written(&key, &written);
         context.stores.machines.apply_written(written);
     }

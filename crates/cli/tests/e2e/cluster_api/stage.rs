@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::{
     Api, Client, Config,
@@ -31,6 +32,9 @@ use crate::arena::{Arena, BARE, cluster};
 /// Cluster API's manager looks at some things every 20 seconds only, and the cores may be busy.
 const PATIENCE: Duration = Duration::from_secs(300);
 const POLL: Duration = Duration::from_millis(250);
+
+/// Shorter lines of a Secret may be anything: an address, the frame of a key.
+const SECRET_LINE_MIN: usize = 48;
 
 /// Kinds of providers that the tests play themselves.
 const PLAYED_KINDS: &str = include_str!("played-kinds.yaml");
@@ -82,6 +86,7 @@ impl Stage {
                     ("--cluster-api", BARE),
                     ("--cluster-api-namespace", &name),
                     ("--cluster-api-lease-namespace", &name),
+                    ("--log-level", "trace"),
                 ];
                 arena.start_operator_with(&here).await
             }
@@ -113,6 +118,32 @@ impl Stage {
 
     pub fn access(&self) -> &machinist_testbed::api_access::ApiAccess {
         self.arena.cluster.access()
+    }
+
+    /// No line of a private key or of a kubeconfig is in our log, at its most talkative, as it is or in base64.
+    pub async fn check_log(&self) {
+        if self.side == Side::Core {
+            return;
+        }
+        let secrets: Api<Secret> = Api::namespaced(self.client().clone(), &self.name);
+        let secrets = secrets.list(&ListParams::default()).await.unwrap().items;
+        let values = secrets.into_iter().filter_map(|secret| secret.data).flatten();
+        let lines: Vec<String> = values
+            .filter(|(key, _)| ["tls.key", "value"].contains(&key.as_str()))
+            .flat_map(|(_, value)| {
+                let text = String::from_utf8_lossy(&value.0).into_owned();
+                let lines = text.lines().map(str::trim).map(str::to_owned).collect::<Vec<_>>();
+                lines.into_iter().chain([STANDARD.encode(&value.0)])
+            })
+            .filter(|line| line.len() >= SECRET_LINE_MIN)
+            .collect();
+        assert!(!lines.is_empty(), "there is no secret to look for");
+        let words = std::fs::read(self.controller.process().log()).unwrap();
+        let words = String::from_utf8_lossy(&words).into_owned();
+        assert!(words.contains(r#""level":"DEBUG""#), "the log is not at its most talkative");
+        for line in lines {
+            assert!(!words.contains(&line[4..SECRET_LINE_MIN]), "a secret is in the log: {line}");
+        }
     }
 
     pub async fn kill_controller(&self) {

@@ -170,10 +170,31 @@ async fn patch_machine(
 ) -> Result<Machine, WriteError> {
     let key = ObjectKey::of(machine);
     let api = Api::<Machine>::namespaced(context.base.client.clone(), &key.namespace);
-    let written = write::object(&api, machine, patch, Precondition::Observed).await?;
+    let written = write::object(&api, machine, patch, Precondition::Observed).await;
+    let written = caught_up(context, &key, written).await?;
     parts.memory.note_written(&key, &written);
     context.stores.machines.apply_written(written.clone());
     Ok(written)
+}
+
+/// Where a write was refused because the provider's came first, the Machine is read: under load the watch may be seconds
+/// behind, and until then every further write would be refused too.
+pub async fn caught_up<T>(
+    context: &Context,
+    key: &ObjectKey,
+    written: Result<T, WriteError>,
+) -> Result<T, WriteError> {
+    if let Err(WriteError::Conflict { .. }) = &written {
+        let api = Api::<Machine>::namespaced(context.base.client.clone(), &key.namespace);
+        match api.get_opt(&key.name).await {
+            Ok(Some(current)) => context.stores.machines.apply_written(current),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::debug!(machine = %key, %error, "cannot be read; the watch will tell")
+            }
+        }
+    }
+    written
 }
 
 fn found(

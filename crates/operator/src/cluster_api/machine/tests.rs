@@ -75,6 +75,24 @@ async fn a_deleted_machine_is_drained_and_goes_with_its_node() {
     assert_eq!(*finalizers, json!([]));
 }
 
+/// The provider writes to the Machine, and the watch does not show it yet.
+#[tokio::test(start_paused = true)]
+async fn one_foreign_write_costs_one_refusal() {
+    let lab = Lab::new();
+    lab.server.lock().checks_patches = true;
+    lab.put_machine("m", "FooMachine", json!({}));
+    let mut touched = lab.stored(MACHINES, "m").unwrap();
+    touched["metadata"]["annotations"] = json!({ "theirs": "since" });
+    lab.server.put(MACHINES, touched);
+    lab.pass("m").await;
+    lab.pass("m").await;
+    let log = lab.server.lock().log.clone();
+    let writes = log.iter().filter(|line| line.starts_with("PATCH") && line.contains(MACHINES));
+    assert_eq!(writes.count(), 2, "one is refused, the next one is not: {log:?}");
+    assert_eq!(lab.stored(MACHINES, "m").unwrap()["status"]["phase"], "Pending");
+    assert_eq!(lab.condition("m", "InfrastructureReady"), "False ObjectDoesNotExist");
+}
+
 #[tokio::test(start_paused = true)]
 async fn bad_input_is_said_on_the_machine_and_others_go_on() {
     let lab = Lab::new();
