@@ -227,19 +227,25 @@ impl Judge {
             return true;
         }
         let Some(since) = self.seen_since(now) else { return false };
-        let meant = self.machines.values().find(|one| {
+        let others = self.machines.values().filter(|one| {
             one.owner.is_some()
                 && one.owner == machine.owner
                 && one.uid != machine.uid
                 && one.deleting_since.is_none()
-                && one.marked_since.is_some_and(|marked| marked < since)
         });
+        let others: Vec<&MachineTruth> = others.collect();
+        let meant = others.iter().filter(|one| one.marked_since.is_some_and(|at| at < since));
+        let meant: Vec<&str> = meant.map(|one| one.name.as_str()).collect();
+        // Several go at once and in no order: a marked one may be among those that follow.
+        let set = machine.owner.as_ref().and_then(|owner| self.sets.get(owner));
+        let least = set.map_or(0, |set| set.wanted_since(Some(since)).0);
+        let may_follow = others.len().saturating_sub(least);
         let is_better = machine.marked_since.is_some()
             || machine.is_adrift
             || self.is_seen_broken(machine, now)
             || machine.broken_since.is_some();
-        if let Some(meant) = meant.filter(|_| !is_better) {
-            let words = format!("deleted, and {} is the one that was marked for it", meant.name);
+        if meant.len() > may_follow && !is_better {
+            let words = format!("deleted, and {} was marked for it", meant.join(", "));
             self.find("S19", &machine.name, now, words);
         }
         false
