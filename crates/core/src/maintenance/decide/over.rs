@@ -79,6 +79,8 @@ fn start_anew(mut pass: Pass<'_>) -> MaintenanceDecision {
 /// The same reason, tried again when the plan says so.
 fn retry(mut pass: Pass<'_>) -> MaintenanceDecision {
     let observed = pass.observed;
+    // Since when the provider does not show one is noted too: without that it would be in doubt for ever.
+    pass.status.reasons.clone_from(&observed.reasons.reasons);
     let Some(entry) = observed.entry else {
         return pass.wait(reason::RETRY_LATER, "it is planned with the next look at the fleet");
     };

@@ -273,6 +273,23 @@ fn drain_that_does_not_end_follows_policy() {
     assert_eq!(waiting.status().plan.unwrap().waits_on[0].reason, reason::DRAIN_BLOCKED);
 }
 
+/// Stormy 8001920: since when it was not shown was noted nowhere, so it was in doubt for ever.
+#[test]
+fn event_that_vanishes_after_a_failed_attempt_is_not_waited_for() {
+    let spec = json!({ "drain": { "deadline": "10m", "afterDeadline": "Abandon" } });
+    let mut world = World::new(spec, "instance-retirement", 3);
+    world.stuck_pods = vec!["web-0".to_owned()];
+    world.run_to(MaintenancePhase::Failed);
+    world.event = None;
+    for _ in 0..30 {
+        world.pass();
+        world.tick(SignedDuration::from_secs(20));
+    }
+    let status = world.status();
+    assert_eq!(status.phase, Some(MaintenancePhase::Failed));
+    assert_eq!(status.reasons[0].state, MaintenanceReasonState::Vanished);
+}
+
 #[test]
 fn surplus_machine_that_never_gets_ready_follows_policy() {
     let world = |after: &str| {
