@@ -12,9 +12,10 @@ export function routeOf(path: string, query: string): Route {
   if (parts.length === 0) return { view: "fleet", query };
   if (parts.length === 1 && parts[0] === "plan") return { view: "plan", query };
   if (parts.length === 1 && parts[0] === "drift") return { view: "drift" };
-  if (parts.length === 2 && parts[0] === "machines" && parts[1] !== undefined) {
+  // A machine of Cluster API has a slash in its name, which some proxies decode.
+  if ((parts.length === 2 || parts.length === 3) && parts[0] === "machines") {
     try {
-      return { view: "machine", name: decodeURIComponent(parts[1]) };
+      return { view: "machine", name: parts.slice(1).map(decodeURIComponent).join("/") };
     } catch {
       return { view: "nowhere", path };
     }

@@ -36,7 +36,7 @@ use crate::{
     document::{self, Notation},
     kubeconfig::{Access, Connection, connect},
     progress, screen,
-    snapshot::live::{EVENTS_OF_CLUSTER, Place, Reading, raw},
+    snapshot::live::{EVENTS_OF_CLUSTER, EVENTS_OF_CLUSTER_API, Place, Reading, raw},
 };
 
 pub async fn run(args: DumpArgs) -> anyhow::Result<()> {
@@ -108,6 +108,10 @@ async fn read(connection: &Connection, namespace: &str, now: Timestamp) -> anyho
         collection
             .add::<cluster_api::MachineDeployment>(everywhere, "pools of Cluster API")
             .await?;
+        for version in EVENTS_OF_CLUSTER_API {
+            let place = Place::ClusterApiEvents(version);
+            collection.add::<Event>(place, "what happened to machines of Cluster API").await?;
+        }
     }
     collection.add::<Event>(home, "what happened to machines").await?;
     if namespace != EVENTS_OF_CLUSTER {

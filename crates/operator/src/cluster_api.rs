@@ -20,7 +20,7 @@ pub mod reframe;
 pub mod start;
 pub mod templates;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod versions;
 pub mod wake;
 pub mod workloads;

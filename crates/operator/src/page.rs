@@ -6,13 +6,15 @@
 //! and so is the right to each thing (`access`). What a person changes is sent on with the person's own token
 //! (`writes`), which is kept nowhere.
 //!
-//! `guard` refuses tricks, `board` computes once for all who look, `stream` tells what changed, `reads`
-//! answers, `document` describes, `files` is the page itself.
+//! `guard` refuses tricks, `board` computes once for all who may see the same (`audience`, `boards`), `stream` tells
+//! what changed, `reads` answers, `document` describes, `files` is the page itself.
 
 mod access;
 mod answer;
 pub mod args;
+mod audience;
 mod board;
+mod boards;
 mod document;
 mod files;
 mod guard;
@@ -30,7 +32,13 @@ use axum::{Router, body::Body};
 use http::{Request, Response};
 use kube::Client;
 
-use self::{access::Access, answer::Refused, args::PageArgs, board::Board};
+use self::{
+    access::{Access, User},
+    answer::Refused,
+    args::PageArgs,
+    board::Board,
+    boards::Boards,
+};
 use crate::{context::Context, engine::supervisor::Spawner};
 
 pub use self::server::PlainServer;
@@ -41,7 +49,7 @@ pub type AsUser = Arc<dyn Fn(&str) -> anyhow::Result<Client> + Send + Sync>;
 /// What every request is answered from.
 struct Page {
     access: Access,
-    board: Arc<Board>,
+    boards: Arc<Boards>,
     as_user: AsUser,
     /// Whether anything can be changed at all.
     writes: bool,
@@ -53,6 +61,13 @@ struct Page {
 }
 
 impl Page {
+    /// What somebody looks at, by the rights that they have now.
+    async fn board(&self, user: &User) -> Result<Arc<Board>, Refused> {
+        let namespaces = self.boards.namespaces_of_cluster_api();
+        let audience = self.access.audience(user, namespaces).await?;
+        Ok(self.boards.of(&audience))
+    }
+
     /// A client with the rights of whoever showed the token.
     fn acting_for(&self, token: &str) -> Result<Client, Refused> {
         (self.as_user)(token).map_err(|error| {
@@ -70,12 +85,12 @@ pub fn start(
     spawner: &Spawner,
     as_user: AsUser,
 ) -> Router {
-    let board = Arc::new(Board::new(context, namespace));
-    board.listen();
-    spawner.spawn("page", Arc::clone(&board).run(spawner.stopping()));
+    let boards = Arc::new(Boards::new(context, namespace));
+    boards.listen();
+    spawner.spawn("page", Arc::clone(&boards).run(spawner.stopping()));
     let page = Arc::new(Page {
         access: Access::new(&context.client, namespace, &context.env),
-        board,
+        boards,
         as_user,
         writes: args.page_writes,
         origins: args.page_origin.clone(),

@@ -29,7 +29,8 @@ test("each view has an address, and a machine's name may hold anything", () => {
   assert.deepEqual(routeOf("/drift", ""), { view: "drift" });
   assert.deepEqual(routeOf(machinePath("a/b.c"), ""), { view: "machine", name: "a/b.c" });
   assert.deepEqual(routeOf("/machines/%E0%A4%A", ""), { view: "nowhere", path: "/machines/%E0%A4%A" });
-  assert.deepEqual(routeOf("/machines/a/b", ""), { view: "nowhere", path: "/machines/a/b" });
+  assert.deepEqual(routeOf("/machines/a/b", ""), { view: "machine", name: "a/b" });
+  assert.deepEqual(routeOf("/machines/a/b/c", ""), { view: "nowhere", path: "/machines/a/b/c" });
 });
 
 test("a token behind the address is found, and only there", () => {

@@ -30,11 +30,15 @@ use serde::de::DeserializeOwned;
 use super::{Choice, Report, lines};
 use crate::{
     args::{EventsArgs, Output},
+    cluster_api::is_served,
     document::{self, Notation},
     kubeconfig::{Access, Connection, connect},
     plan,
     screen::{self, Layout},
-    snapshot::Snapshot,
+    snapshot::{
+        Snapshot,
+        live::{EVENTS_OF_CLUSTER_API, about},
+    },
 };
 
 /// Events that are remembered; more than a busy hour of a large fleet.
@@ -62,7 +66,8 @@ pub(super) async fn run(
         show(one)?;
     }
     let connection = connect(&args.fleet.cluster, Access::Read).await?;
-    let mut changes = changes(&connection, &args.fleet.namespace);
+    let has_cluster_api = is_served(&connection.client).await;
+    let mut changes = changes(&connection, &args.fleet.namespace, has_cluster_api);
     let mut stop = pin!(tokio::signal::ctrl_c());
     loop {
         tokio::select! {
@@ -107,7 +112,7 @@ pub(super) enum Change {
 
 type Changes = SelectAll<BoxStream<'static, Result<Change, watcher::Error>>>;
 
-fn changes(connection: &Connection, namespace: &str) -> Changes {
+fn changes(connection: &Connection, namespace: &str, has_cluster_api: bool) -> Changes {
     let client = &connection.client;
     let in_namespace = |namespace: &str| Api::<Event>::namespaced(client.clone(), namespace);
     let mut changes = SelectAll::new();
@@ -118,6 +123,10 @@ fn changes(connection: &Connection, namespace: &str) -> Changes {
     ));
     if namespace != MAINTENANCE_NAMESPACE {
         changes.push(events(in_namespace(MAINTENANCE_NAMESPACE), Config::default()));
+    }
+    for version in EVENTS_OF_CLUSTER_API.into_iter().filter(|_| has_cluster_api) {
+        let config = Config::default().fields(&about(version));
+        changes.push(events(Api::<Event>::all(client.clone()), config));
     }
     let machines = objects::<Machine>(connection, namespace);
     changes.push(machines.map(|one| one.map(|one| Change::Machine(Box::new(one)))).boxed());

@@ -37,7 +37,12 @@ pub enum Place<'a> {
     Cluster,
     /// The Events of a namespace that are about Nodes.
     NodesEvents(&'a str),
+    /// The Events of all namespaces that are about objects of Cluster API, by the version that these had for whoever wrote them.
+    ClusterApiEvents(&'a str),
 }
+
+/// The versions of Cluster API's objects that Events may name: a provider may know an older one than we.
+pub const EVENTS_OF_CLUSTER_API: [&str; 2] = [cluster_api::API_VERSION, "cluster.x-k8s.io/v1beta1"];
 
 /// For all but calendars, for plans, and for what happened.
 const WITH_NODES: &[Extent] = &[Extent::Whole, Extent::Happenings];
@@ -81,6 +86,11 @@ pub(super) async fn read(
         reader.list_for::<Event>(HAPPENINGS, Place::NodesEvents(EVENTS_OF_CLUSTER)),
         reader.list_for::<Event>(HAPPENINGS, Place::Namespace(MAINTENANCE_NAMESPACE)),
     );
+    let mut told_of_cluster_api = Vec::new();
+    for version in EVENTS_OF_CLUSTER_API.into_iter().filter(|_| of_cluster_api.is_some()) {
+        let place = Place::ClusterApiEvents(version);
+        told_of_cluster_api.push(reader.list_for::<Event>(HAPPENINGS, place).await);
+    }
     let mut reading = Reading { connection, notes: Vec::new() };
     let machines = reading.taken(machines);
     let of_cluster_api = match of_cluster_api {
@@ -102,6 +112,13 @@ pub(super) async fn read(
     }
     if namespace != MAINTENANCE_NAMESPACE {
         events.extend(reading.some(told_of_originals, "maintenances of the original")?);
+    }
+    for told in told_of_cluster_api {
+        let mut told = reading.some(told, "what happened to machines of Cluster API")?;
+        // Of these namespaces all is read already.
+        let read = [namespace, MAINTENANCE_NAMESPACE];
+        told.retain(|event| !read.contains(&event.namespace().unwrap_or_default().as_str()));
+        events.extend(told);
     }
     let pods_unknown = pods.as_ref().err().map(ToString::to_string);
     let mut snapshot = Snapshot {
@@ -204,6 +221,11 @@ impl Lister<'_> {
     }
 }
 
+/// Chooses the Events about objects of this version.
+pub fn about(version: &str) -> String {
+    format!("involvedObject.apiVersion={version}")
+}
+
 /// All objects of a kind as they are, page after page.
 pub async fn raw<K: Resource<DynamicType = ()>>(
     client: &Client,
@@ -214,12 +236,14 @@ pub async fn raw<K: Resource<DynamicType = ()>>(
         Place::Namespace(namespace) | Place::NodesEvents(namespace) => {
             Api::namespaced_with(client.clone(), namespace, &resource)
         }
-        Place::Cluster => Api::all_with(client.clone(), &resource),
+        Place::Cluster | Place::ClusterApiEvents(_) => Api::all_with(client.clone(), &resource),
     };
     let mut objects = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
-    if let Place::NodesEvents(_) = place {
-        page = page.fields("involvedObject.kind=Node");
+    match place {
+        Place::NodesEvents(_) => page = page.fields("involvedObject.kind=Node"),
+        Place::ClusterApiEvents(version) => page = page.fields(&about(version)),
+        Place::Namespace(_) | Place::Cluster => {}
     }
     loop {
         let answer = api.list(&page).await?;

@@ -69,7 +69,8 @@ pub fn name(metadata: &ObjectMeta) -> String {
     )
 }
 
-fn join(namespace: &str, name: &str) -> String {
+/// The name of an object of this API where both APIs are.
+pub fn join(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 

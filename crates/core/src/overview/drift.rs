@@ -140,7 +140,7 @@ fn by_machine<'a>(events: &[&'a Event]) -> BTreeMap<Key, Vec<Told<'a>>> {
         }
         let key = Key {
             namespace: told.namespace.to_owned(),
-            name: told.name.to_owned(),
+            name: told.name.clone().into_owned(),
             uid: told.uid.to_owned(),
         };
         groups.entry(key).or_default().push(told);
@@ -371,7 +371,7 @@ impl Incident {
     fn told(class: Class, told: &Told<'_>) -> Self {
         let key = Key {
             namespace: told.namespace.to_owned(),
-            name: told.name.to_owned(),
+            name: told.name.clone().into_owned(),
             uid: told.uid.to_owned(),
         };
         let mut incident = Self::new(&key, class, told.first);

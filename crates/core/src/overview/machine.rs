@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use machinist_api::{
-    Condition, MaintenanceReasonKind, MaintenanceReasonState, condition::ConditionStatus,
+    Condition, Machine, MaintenanceReasonKind, MaintenanceReasonState, condition::ConditionStatus,
     names::condition_type,
 };
 use schemars::JsonSchema;
@@ -22,6 +22,10 @@ use super::{
     views::{ViewsView, views},
     wish::{approve, pause, postpone},
 };
+use crate::cluster_api::maintained::is_of_cluster_api;
+
+/// Why no pods are shown of a machine of Cluster API: a right in this cluster is none in that one.
+const PODS_ELSEWHERE: &str = "its pods are in its own cluster, which is to be asked for them";
 
 /// What may be shown of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,17 @@ pub struct Sees<'a> {
     pub no_node: Option<&'a str>,
     /// Why pods may not be seen.
     pub no_pods: Option<&'a str>,
+}
+
+impl Sees<'_> {
+    /// What this user may see of this machine. Of the Node of another cluster only what the Machine itself says is
+    /// known here, and that whoever sees the Machine may see.
+    fn of(self, machine: &Machine) -> Self {
+        match is_of_cluster_api(machine) {
+            true => Self { no_node: None, no_pods: Some(PODS_ELSEWHERE) },
+            false => self,
+        }
+    }
 }
 
 /// All of one machine.
@@ -153,6 +168,7 @@ pub fn machine(
     sees: Sees<'_>,
 ) -> Option<MachineDetail> {
     let sight = picture.sights.get(name)?;
+    let sees = sees.of(sight.machine);
     let told = story::story(sight, picture);
     let mut row = row.clone();
     if sees.no_node.is_some() {

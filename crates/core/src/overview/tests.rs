@@ -422,3 +422,38 @@ fn what_was_announced_and_is_done_is_not_to_come_any_more() {
     assert_eq!(incident.done.len(), 1);
     assert!(incident.sentence.ends_with("it is being started again"), "{}", incident.sentence);
 }
+
+#[test]
+fn what_happened_to_objects_of_cluster_api_is_told_by_their_full_names() {
+    let told = |kind: &str, name: &str, version: &str| {
+        let mut event = of_kind(kind, name, "10:00:00", "StoppedByUser", "m", "machinist");
+        event.involved_object.namespace = Some("team-a".to_owned());
+        event.involved_object.api_version = Some(version.to_owned());
+        event
+    };
+    let events = [
+        told("Machine", "a", "cluster.x-k8s.io/v1beta2"),
+        told("MachineSet", "b", "cluster.x-k8s.io/v1beta2"),
+        told("MachineDeployment", "c", "cluster.x-k8s.io/v1beta1"),
+        told("Machine", "a", "machine.openshift.io/v1beta1"),
+    ];
+    let events: Vec<&Event> = events.iter().collect();
+    let told = timeline(&Sources { events: &events, ..Sources::default() });
+    let told: Vec<(&str, Option<&str>)> =
+        told.iter().map(|one| (one.about.as_str(), one.machine.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            ("Machine a", Some("a")),
+            ("Machine team-a/a", Some("team-a/a")),
+            ("MachineDeployment team-a/c", None),
+            ("MachineSet team-a/b", None),
+        ]
+    );
+    let mut seen = machine("a", |_| ());
+    seen.metadata.name = Some("team-a/a".to_owned());
+    seen.metadata.namespace = Some("team-a".to_owned());
+    let found = incidents(&Evidence { machines: &[&seen], events: &events, ..Evidence::default() });
+    let of_seen = found.iter().find(|one| one.machine == "team-a/a").unwrap();
+    assert_eq!(of_seen.pool.as_deref(), Some("workers"), "it is known to be of the machine");
+}

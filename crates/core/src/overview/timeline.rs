@@ -28,9 +28,10 @@ use crate::{
 const SAME_MOMENT: SignedDuration = SignedDuration::from_mins(2);
 
 /// Kinds of the fleet; Events about others are left out, unless we wrote them.
-const KINDS: [&str; 6] = [
+const KINDS: [&str; 7] = [
     "Machine",
     "MachineSet",
+    "MachineDeployment",
     "MachineHealthCheck",
     "MachineMaintenance",
     "MaintenancePolicy",
@@ -204,7 +205,7 @@ impl Belonging {
             message: told.message.trim().to_owned(),
             count: told.times,
             about: format!("{} {}", told.kind, told.name),
-            machine: self.machine_of(told.kind, told.name).map(str::to_owned),
+            machine: self.machine_of(told.kind, &told.name).map(str::to_owned),
         })
     }
 

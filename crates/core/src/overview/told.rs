@@ -1,9 +1,12 @@
 //! What does a Kubernetes Event tell, whoever wrote it and in whichever of its two forms?
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use machinist_api::cluster_api;
 
-use crate::decision::Severity;
+use crate::{cluster_api::maintained, decision::Severity};
 
 /// Components under which we write Events.
 const OURS: [&str; 2] = ["machinist", "machineapioperator"];
@@ -19,7 +22,8 @@ pub(super) struct Told<'a> {
     pub is_ours: bool,
     pub kind: &'a str,
     pub namespace: &'a str,
-    pub name: &'a str,
+    /// As it is shown: an object of Cluster API has its namespace in it.
+    pub name: Cow<'a, str>,
     pub uid: &'a str,
     pub reason: &'a str,
     pub message: &'a str,
@@ -52,10 +56,19 @@ impl<'a> Told<'a> {
             is_ours: OURS.contains(&component),
             kind: text(&about.kind),
             namespace: text(&about.namespace),
-            name: text(&about.name),
+            name: match is_of_cluster_api(about.api_version.as_deref()) {
+                true => maintained::join(text(&about.namespace), text(&about.name)).into(),
+                false => text(&about.name).into(),
+            },
             uid: text(&about.uid),
             reason: text(&event.reason),
             message: text(&event.message),
         })
     }
+}
+
+/// In whichever of its versions.
+fn is_of_cluster_api(api_version: Option<&str>) -> bool {
+    let group = api_version.and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    group == Some(cluster_api::GROUP)
 }

@@ -138,7 +138,11 @@ fn identity(machine: &Machine, node: Option<&NodeObject>) -> ViewRow {
         (Some(machine), _, Some(node)) if machine != node => {
             Some("the node says that it is another instance".to_owned())
         }
-        (Some(machine), Some(instance), _) if !machine.ends_with(&format!("/{instance}")) => {
+        // Where names of instances are no one's alone, what they belong to stands before the providerID.
+        (Some(machine), Some(instance), _)
+            if !machine.ends_with(&format!("/{instance}"))
+                && !instance.ends_with(machine.as_str()) =>
+        {
             Some("the machine's providerID is of another instance".to_owned())
         }
         _ => None,

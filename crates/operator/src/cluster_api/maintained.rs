@@ -8,7 +8,10 @@ mod tests;
 pub mod wake;
 pub mod write;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use machinist_api::{
@@ -84,6 +87,25 @@ pub enum Pool {
 }
 
 impl Maintained {
+    /// Whether all kinds that are shown were read.
+    pub fn is_listed(&self) -> bool {
+        let stores = &self.stores;
+        stores.clusters.is_synced()
+            && stores.machines.is_synced()
+            && stores.machine_sets.is_synced()
+            && stores.deployments.is_synced()
+    }
+
+    /// Where there are machines or pools.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        fn of<K: Watched>(store: &Store<K>) -> impl Iterator<Item = String> {
+            store.list().into_iter().filter_map(|one| one.meta().namespace.clone())
+        }
+        let stores = &self.stores;
+        let pools = of(&stores.deployments).chain(of(&stores.machine_sets));
+        of(&stores.machines).chain(pools).collect()
+    }
+
     /// All of them, in the order of their names.
     pub fn machines(&self) -> Vec<Arc<Seen>> {
         self.stores.machines.list().iter().map(|machine| self.seen(machine)).collect()
@@ -171,7 +193,7 @@ impl Maintained {
     pub fn gate(&self, machines: &[Arc<Machine>]) -> Gate {
         let seen = machines.iter().map(|machine| self.seen(machine));
         let owners = seen.filter_map(|one| Some(controller(&one.metadata)?.name.clone()));
-        let names: std::collections::BTreeSet<String> = owners.collect();
+        let names: BTreeSet<String> = owners.collect();
         let pools: Vec<_> = names.iter().filter_map(|name| self.pool(name)).collect();
         let alone = machines.iter().map(|machine| self.seen(machine));
         let mut members: Vec<Arc<Seen>> =

@@ -39,7 +39,7 @@ pub(crate) struct Fleet {
 }
 
 /// Nodes whose names begin with `gone` are gone.
-struct NoNodes;
+pub(crate) struct NoNodes;
 
 impl Nodes for NoNodes {
     fn look(&self, _: &ObjectKey, name: &str) -> NodeLook {

@@ -1,20 +1,22 @@
 //! Who asks, and may they? The API server knows; its answers are kept for a few seconds.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use futures::future::try_join_all;
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
     authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
+use machinist_api::cluster_api;
 use sha2::{Digest, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::answer::Refused;
+use super::{answer::Refused, audience::Audience};
 use crate::{engine::env::Env, scrape};
 
 /// How long a right that was given or taken away is not noticed.
@@ -24,18 +26,24 @@ const KEPT_MAX: usize = 2048;
 /// Questions at once, so that strangers cannot make us flood the API server.
 const ASKED_AT_ONCE: usize = 8;
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// In how many namespaces somebody is asked for who may not see all. Nobody has that many teams in one place.
+const NAMESPACES_MAX: usize = 100;
 
 /// Something that the API server gives or refuses to somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Right {
     ListMachines,
+    /// Of Cluster API.
+    ListTheirMachines,
     ListMaintenances,
     ListPolicies,
     GetNodes,
     ListPods,
     PatchMaintenances,
     PatchMachines,
+    PatchTheirMachines,
     PatchPools,
+    PatchTheirPools,
     PatchPolicies,
     PatchNamespace,
 }
@@ -45,6 +53,9 @@ impl Right {
     fn attributes(self) -> (&'static str, &'static str, &'static str, bool) {
         match self {
             Self::ListMachines => ("list", "machine.openshift.io", "machines", true),
+            Self::ListTheirMachines => ("list", cluster_api::GROUP, "machines", false),
+            Self::PatchTheirMachines => ("patch", cluster_api::GROUP, "machines", false),
+            Self::PatchTheirPools => ("patch", cluster_api::GROUP, "machinedeployments", false),
             Self::ListMaintenances => {
                 ("list", "machinemaintenance.managed.openshift.io", "machinemaintenances", true)
             }
@@ -63,10 +74,15 @@ impl Right {
 
     /// What somebody without it is told.
     pub fn lacking(self, namespace: &str) -> String {
-        let (verb, group, resource, is_namespaced) = self.attributes();
+        let is_namespaced = self.attributes().3;
+        self.lacking_in(is_namespaced.then_some(namespace))
+    }
+
+    /// The same where the namespace is another than ours, or all.
+    pub fn lacking_in(self, namespace: Option<&str>) -> String {
+        let (verb, group, resource, _) = self.attributes();
         let of = if group.is_empty() { String::new() } else { format!(".{group}") };
-        let place =
-            if is_namespaced { format!(" in namespace {namespace}") } else { String::new() };
+        let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
         format!("you may not {verb} {resource}{of}{place}")
     }
 }
@@ -95,8 +111,8 @@ pub(super) struct Access {
     asking: Semaphore,
 }
 
-/// By the hash of the token: who it is, or whether they may.
-type Question = ([u8; 32], Option<Right>);
+/// By the hash of the token: who it is, or whether they may, and where.
+type Question = ([u8; 32], Option<(Right, Option<String>)>);
 
 #[derive(Clone)]
 struct Kept {
@@ -134,8 +150,39 @@ impl Access {
 
     /// Whether somebody may do something.
     pub async fn may(&self, user: &User, right: Right) -> Result<bool, Refused> {
-        let answer = self.ask((user.hash, Some(right)), self.review_right(user, right)).await?;
+        let is_namespaced = right.attributes().3;
+        self.may_in(user, right, is_namespaced.then_some(self.namespace.as_str())).await
+    }
+
+    /// Whether somebody may do something in a namespace, or in all.
+    pub async fn may_in(
+        &self,
+        user: &User,
+        right: Right,
+        namespace: Option<&str>,
+    ) -> Result<bool, Refused> {
+        let question = (user.hash, Some((right, namespace.map(str::to_owned))));
+        let answer = self.ask(question, self.review_right(user, right, namespace)).await?;
         Ok(matches!(answer, Answer::May(true)))
+    }
+
+    /// Of these namespaces, where somebody may see the machines of Cluster API.
+    pub async fn audience(
+        &self,
+        user: &User,
+        namespaces: BTreeSet<String>,
+    ) -> Result<Audience, Refused> {
+        if namespaces.is_empty() {
+            return Ok(Audience::default());
+        }
+        if self.may_in(user, Right::ListTheirMachines, None).await? {
+            return Ok(Audience::All);
+        }
+        let asked = namespaces.into_iter().take(NAMESPACES_MAX).map(async |namespace| {
+            let may = self.may_in(user, Right::ListTheirMachines, Some(&namespace)).await?;
+            Ok::<_, Refused>(may.then_some(namespace))
+        });
+        Ok(Audience::Namespaces(try_join_all(asked).await?.into_iter().flatten().collect()))
     }
 
     /// Refuses somebody who may not.
@@ -191,14 +238,19 @@ impl Access {
         })
     }
 
-    async fn review_right(&self, user: &User, right: Right) -> kube::Result<Answer> {
-        let (verb, group, resource, is_namespaced) = right.attributes();
+    async fn review_right(
+        &self,
+        user: &User,
+        right: Right,
+        namespace: Option<&str>,
+    ) -> kube::Result<Answer> {
+        let (verb, group, resource, _) = right.attributes();
         let is_namespace = right == Right::PatchNamespace;
         let attributes = ResourceAttributes {
             verb: Some(verb.to_owned()),
             group: Some(group.to_owned()),
             resource: Some(resource.to_owned()),
-            namespace: is_namespaced.then(|| self.namespace.clone()),
+            namespace: namespace.map(str::to_owned),
             name: is_namespace.then(|| self.namespace.clone()),
             ..ResourceAttributes::default()
         };
@@ -226,7 +278,8 @@ impl Access {
         }
         // Whatever is pushed out is only asked for again.
         if kept.len() >= KEPT_MAX
-            && let Some(first) = kept.iter().min_by_key(|(_, kept)| kept.until).map(|(key, _)| *key)
+            && let Some(first) =
+                kept.iter().min_by_key(|(_, kept)| kept.until).map(|(key, _)| key.clone())
         {
             kept.remove(&first);
         }

@@ -1,10 +1,10 @@
-//! What is shown to all who look: computed once, told as differences, kept for those who come back.
+//! What is shown to all who may see the same: computed once, told as differences, kept for those who come back.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -18,29 +18,24 @@ use machinist_core::overview::{
     policies::{PolicyList, policies},
     row::{MachineRow, rows},
 };
-use tokio::{sync::Notify, time::Instant};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
-use super::{answer::Refused, snapshot::Snapshot};
+use super::{answer::Refused, audience::Audience, boards::Ears, snapshot::Snapshot};
 use crate::{
-    context::{Context, Stores},
+    context::Stores,
     engine::{
         env::Env,
         latest::{Receiver, Sender},
-        store::Store,
-        watch::Watched,
     },
 };
 
 /// The fleet is looked at anew at most this often, however much changes.
-const AT_MOST: Duration = Duration::from_secs(1);
+pub(super) const AT_MOST: Duration = Duration::from_secs(1);
 /// And at least this often while somebody looks: windows open, and pods come and go.
-const AT_LEAST: Duration = Duration::from_secs(10);
+pub(super) const AT_LEAST: Duration = Duration::from_secs(10);
 /// What is kept for those who come back.
 const CHANGES_MAX: usize = 256;
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How many may listen at once.
-const LISTENERS_MAX: usize = 256;
 
 /// What is shown at one instant.
 pub(super) struct Shown {
@@ -59,11 +54,10 @@ pub(super) struct Board {
     stores: Arc<Stores>,
     env: Env,
     namespace: String,
-    /// Another process counts its versions anew.
+    audience: Audience,
+    /// Another process, and another board, counts its versions anew.
     epoch: String,
-    /// Counts what changed in the stores.
-    changes: Arc<AtomicU64>,
-    changed: Arc<Notify>,
+    ears: Ears,
     kept: Mutex<Kept>,
     /// One computation at a time.
     computing: tokio::sync::Mutex<()>,
@@ -102,18 +96,25 @@ pub(super) struct Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.board.listeners.fetch_sub(1, Ordering::Relaxed);
+        self.board.ears.leave();
     }
 }
 
 impl Board {
-    pub fn new(context: &Context, namespace: &str) -> Self {
+    pub fn new(
+        stores: &Arc<Stores>,
+        env: &Env,
+        namespace: &str,
+        audience: Audience,
+        ears: Ears,
+    ) -> Self {
         Self {
-            stores: Arc::clone(&context.stores),
-            env: context.env.clone(),
+            stores: Arc::clone(stores),
+            env: env.clone(),
             namespace: namespace.to_owned(),
-            epoch: format!("{:08x}", context.env.random_u64() >> 32),
-            changes: Arc::default(),
-            changed: Arc::default(),
+            audience,
+            epoch: format!("{:08x}", env.random_u64() >> 32),
+            ears,
             kept: Mutex::default(),
             computing: tokio::sync::Mutex::default(),
             news: Sender::new(0),
@@ -121,54 +122,14 @@ impl Board {
         }
     }
 
-    /// Hears of what changes. Pods and budgets change all the time and move little: they are looked at when
-    /// the rest is.
-    pub fn listen(&self) {
-        let stores = &self.stores;
-        self.hear(&stores.machines);
-        self.hear(&stores.machine_sets);
-        self.hear(&stores.nodes);
-        self.hear(&stores.health_checks);
-        let maintenance = &stores.maintenance;
-        self.hear(&maintenance.policies);
-        self.hear(&maintenance.upgrades);
-        self.hear(&maintenance.admin_freezes);
-        self.hear(&maintenance.customer_freezes);
-        self.hear(&maintenance.preferred_starts);
-        self.hear(&maintenance.namespaces);
-        let (changes, changed) = (Arc::clone(&self.changes), Arc::clone(&self.changed));
-        maintenance.on_change(move |_| {
-            changes.fetch_add(1, Ordering::Relaxed);
-            changed.notify_one();
-        });
+    /// Whether somebody listens.
+    pub fn is_listened_to(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) > 0
     }
 
-    fn hear<K: Watched>(&self, store: &Store<K>) {
-        let (changes, changed) = (Arc::clone(&self.changes), Arc::clone(&self.changed));
-        store.on_change(move |_| {
-            changes.fetch_add(1, Ordering::Relaxed);
-            changed.notify_one();
-        });
-    }
-
-    /// Looks anew as long as somebody listens.
-    pub async fn run(self: Arc<Self>, stopping: CancellationToken) -> anyhow::Result<()> {
-        loop {
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => return Ok(()),
-                () = self.changed.notified() => {}
-                () = self.env.sleep(AT_LEAST) => {}
-            }
-            if self.listeners.load(Ordering::Relaxed) > 0 && self.is_ready() {
-                self.current().await.ok();
-            }
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => return Ok(()),
-                () = self.env.sleep(AT_MOST) => {}
-            }
-        }
+    /// Who looks at it.
+    pub fn audience(&self) -> &Audience {
+        &self.audience
     }
 
     /// Whether the stores were read.
@@ -186,7 +147,7 @@ impl Board {
         if !self.is_ready() {
             return Err(Refused::not_ready());
         }
-        Ok(Snapshot::take(&self.stores, &self.namespace))
+        Ok(Snapshot::take(&self.stores, &self.namespace, &self.audience))
     }
 
     /// What is shown now, computed anew where it is old and something changed.
@@ -196,7 +157,7 @@ impl Board {
         }
         let _turn = self.computing.lock().await;
         let known = self.kept().shown.clone();
-        let changes = self.changes.load(Ordering::Relaxed);
+        let changes = self.ears.changes();
         let now = self.env.instant();
         if let Some(known) = &known {
             let age = now.saturating_duration_since(known.at);
@@ -205,7 +166,7 @@ impl Board {
             }
         }
         let before = known.map(|known| known.shown);
-        let snapshot = Snapshot::take(&self.stores, &self.namespace);
+        let snapshot = Snapshot::take(&self.stores, &self.namespace, &self.audience);
         let (at, epoch) = (self.env.now(), self.epoch.clone());
         let computed = tokio::task::spawn_blocking(move || {
             compute(Arc::new(snapshot), at, before.as_deref(), &epoch)
@@ -233,10 +194,10 @@ impl Board {
 
     /// Begins to listen; `None` where too many do.
     pub fn join(self: &Arc<Self>) -> Option<Listening> {
-        let count = self.listeners.fetch_add(1, Ordering::Relaxed);
+        let is_room = self.ears.join();
+        self.listeners.fetch_add(1, Ordering::Relaxed);
         let listening = Listening { board: Arc::clone(self), news: self.news.subscribe() };
-        self.changed.notify_one();
-        (count < LISTENERS_MAX).then_some(listening)
+        is_room.then_some(listening)
     }
 
     /// What came after a version.

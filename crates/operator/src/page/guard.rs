@@ -17,8 +17,10 @@ use super::answer::Refused;
 
 /// How much a request may carry.
 const BODY_MAX: usize = 256 * 1024;
-/// No path of ours is longer: a name has at most 253 letters.
+/// No path of ours is longer: a name has at most 253 letters, and a namespace 63.
 const PATH_MAX: usize = 512;
+/// The slash between the namespace and the name of a machine of Cluster API, as browsers write it in a part of a path.
+const SLASHES: [&str; 2] = ["%2F", "%2f"];
 /// How long a request may take to arrive.
 const ARRIVAL: std::time::Duration = std::time::Duration::from_secs(10);
 
@@ -37,23 +39,30 @@ pub(super) enum Place {
     File,
 }
 
-/// Reads a path. Nothing is decoded: what has to be is no path of ours.
+/// Reads a path. Nothing is decoded but the slash in the name of a machine: what else has to be is no path of ours.
 pub(super) fn path(path: &str) -> Result<Place, Refused> {
+    let parts = path.strip_prefix('/').ok_or_else(Refused::not_found)?;
+    let parts: Vec<String> = parts.split('/').map(decoded).collect();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._/".contains(letter);
     let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
-    let parts = path.strip_prefix('/').ok_or_else(Refused::not_found)?;
-    let is_whole = parts.is_empty() || parts.split('/').all(is_part);
-    if path.len() > PATH_MAX || !path.chars().all(is_plain) || !is_whole {
+    let is_whole = path == "/" || parts.iter().all(|part| part.split('/').all(is_part));
+    let is_plain = parts.iter().all(|part| part.chars().all(is_plain));
+    if path.len() > PATH_MAX || !is_plain || !is_whole {
         return Err(Refused::not_found());
     }
-    let mut parts = parts.split('/');
-    if parts.next() != Some("api") {
-        return Ok(Place::File);
+    match parts.as_slice() {
+        [api, version, rest @ ..] if api == "api" && version == "v1" => {
+            Ok(Place::Api(rest.to_vec()))
+        }
+        [api, ..] if api == "api" => Err(Refused::not_found()),
+        _ => Ok(Place::File),
     }
-    if parts.next() != Some("v1") {
-        return Err(Refused::not_found());
-    }
-    Ok(Place::Api(parts.map(str::to_owned).collect()))
+}
+
+/// One part, with the slash that may be in it. A second one is none of a name.
+fn decoded(part: &str) -> String {
+    let slash = SLASHES.iter().find(|slash| part.contains(**slash));
+    slash.map_or_else(|| part.to_owned(), |slash| part.replacen(slash, "/", 1))
 }
 
 /// Reads what a page sends, after it is clear that it is ours.

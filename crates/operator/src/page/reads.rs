@@ -9,16 +9,19 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams};
 use machinist_api::openshift_config::CLUSTER;
-use machinist_core::overview::{
-    calendar_view::{self, calendar},
-    drift_view,
-    fleet::PoolList,
-    machine::{Action, Sees, machine},
-    picture::{Picture, with_plan},
-    query::{self, MachineList},
-    timeline::Sources,
-    timeline_view::{self, Timeline},
-    what_if::{WhatIf, what_if},
+use machinist_core::{
+    cluster_api::maintained::parts,
+    overview::{
+        calendar_view::{self, calendar},
+        drift_view,
+        fleet::PoolList,
+        machine::{Action, Sees, machine},
+        picture::{Picture, with_plan},
+        query::{self, MachineList},
+        timeline::Sources,
+        timeline_view::{self, Timeline},
+        what_if::{WhatIf, what_if},
+    },
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,6 +39,8 @@ use crate::{engine::store::ObjectKey, scrape};
 const EVENTS_MAX: u32 = 300;
 /// And how many about all machines: more than a bad hour of a large fleet.
 const PAST_MAX: u32 = 5000;
+/// In how many namespaces the past of machines is looked for.
+const PLACES_MAX: usize = 32;
 
 /// Who asks, and what they may.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -130,7 +135,7 @@ pub(super) async fn dispatch(
         ["drift"] => drift(page, &user, &token).await,
         ["events"] => {
             page.access.require(&user, Right::ListMachines).await?;
-            stream::answer(page, token, request.headers()).await
+            stream::answer(page, &user, token, request.headers()).await
         }
         ["what-if"] => trial(page, &user, request).await,
         ["machines", name, "approve"] => {
@@ -166,15 +171,16 @@ async fn read(
     show: impl FnOnce(&Shown) -> Response<Body>,
 ) -> Result<Response<Body>, Refused> {
     page.access.require(user, right).await?;
-    Ok(show(&*page.board.current().await?))
+    Ok(show(&*page.board(user).await?.current().await?))
 }
 
 /// Plans again, off the threads that answer: it takes its time in a large fleet.
 pub(super) async fn pictured<R: Send + 'static>(
     page: &Page,
+    user: &User,
     look: impl FnOnce(&Picture<'_>, &Shown) -> R + Send + 'static,
 ) -> Result<R, Refused> {
-    let shown = page.board.current().await?;
+    let shown = page.board(user).await?.current().await?;
     let looked = tokio::task::spawn_blocking(move || {
         let objects = shown.snapshot.objects();
         with_plan(&objects, &[], shown.now, |picture| look(picture, &shown))
@@ -192,7 +198,9 @@ async fn me(page: &Page, user: &User) -> Result<Me, Refused> {
         Right::PatchMaintenances,
         Right::PatchNamespace,
         Right::PatchMachines,
+        Right::PatchTheirMachines,
         Right::PatchPools,
+        Right::PatchTheirPools,
         Right::PatchPolicies,
     ];
     let asked = join_all(rights.iter().map(|right| page.access.may(user, *right))).await;
@@ -211,8 +219,9 @@ async fn me(page: &Page, user: &User) -> Result<Me, Refused> {
         approve: may_write(Right::PatchMaintenances),
         postpone: may_write(Right::PatchMaintenances),
         pause_cluster: may_write(Right::PatchNamespace),
-        pause_machine: may_write(Right::PatchMachines),
-        pause_pool: may_write(Right::PatchPools),
+        // Of either API: each machine says for itself.
+        pause_machine: may_write(Right::PatchMachines) || may_write(Right::PatchTheirMachines),
+        pause_pool: may_write(Right::PatchPools) || may_write(Right::PatchTheirPools),
         pause_policy: may_write(Right::PatchPolicies),
     };
     let can_write =
@@ -244,12 +253,12 @@ async fn one(page: &Page, user: &User, name: &str) -> Result<Response<Body>, Ref
     let (no_patch, no_patch_of_machine) = match page.writes {
         true => (
             lacking(page, user, Right::PatchMaintenances).await?,
-            lacking(page, user, Right::PatchMachines).await?,
+            no_patch_of(page, user, name).await?,
         ),
         false => (Some(writes::READ_ONLY.to_owned()), Some(writes::READ_ONLY.to_owned())),
     };
     let wanted = name.to_owned();
-    let detail = pictured(page, move |picture, shown| {
+    let detail = pictured(page, user, move |picture, shown| {
         let row = shown.rows.get(&wanted)?;
         let sees = Sees { no_node: no_node.as_deref(), no_pods: no_pods.as_deref() };
         let mut detail = machine(&wanted, row, picture, sees)?;
@@ -276,10 +285,22 @@ async fn lacking(page: &Page, user: &User, right: Right) -> Result<Option<String
     Ok((!may).then(|| right.lacking(&page.namespace)))
 }
 
+/// Why somebody may not change a machine, of whichever API.
+async fn no_patch_of(page: &Page, user: &User, machine: &str) -> Result<Option<String>, Refused> {
+    let Some((namespace, _)) = parts(machine) else {
+        return lacking(page, user, Right::PatchMachines).await;
+    };
+    let (right, place) = (Right::PatchTheirMachines, Some(namespace));
+    let may = page.access.may_in(user, right, place).await?;
+    Ok((!may).then(|| right.lacking_in(place)))
+}
+
 fn no_machine(page: &Page, name: &str) -> Refused {
     let mut refused = Refused::not_found();
-    refused.body.error.message =
-        format!("there is no machine {name} in namespace {}", page.namespace);
+    refused.body.error.message = match parts(name) {
+        Some(_) => format!("there is no machine {name} that you may see"),
+        None => format!("there is no machine {name} in namespace {}", page.namespace),
+    };
     refused
 }
 
@@ -302,7 +323,7 @@ async fn days(page: &Page, user: &User, query: &str) -> Result<Response<Body>, R
     }
     let (from, to) =
         calendar_view::days(from, to, page.context.env.now()).map_err(Refused::invalid)?;
-    let view = pictured(page, move |picture, shown| {
+    let view = pictured(page, user, move |picture, shown| {
         let mut view = calendar(picture, from, to);
         view.version.clone_from(&shown.version);
         view
@@ -318,7 +339,7 @@ async fn trial(
     page.access.require(user, Right::ListMaintenances).await?;
     page.access.require(user, Right::ListPolicies).await?;
     let wish: WhatIf = guard::sent(request, &page.origins).await?;
-    let shown = page.board.current().await?;
+    let shown = page.board(user).await?.current().await?;
     let tried = tokio::task::spawn_blocking(move || {
         let objects = shown.snapshot.objects();
         what_if(&objects, &wish, shown.now).map(|mut answer| {
@@ -343,11 +364,15 @@ async fn timeline(
     page.access.require(user, Right::ListMachines).await?;
     let may_nodes = page.access.may(user, Right::GetNodes).await?;
     let may_maintenances = page.access.may(user, Right::ListMaintenances).await?;
-    let shown = page.board.current().await?;
+    let shown = page.board(user).await?.current().await?;
     let Some(machine) = shown.snapshot.machine(name) else { return Err(no_machine(page, name)) };
-    let node = shown.snapshot.node_of(machine).filter(|_| may_nodes);
+    // What a workload cluster tells of its Nodes is told there; what the Machine says of its own is no secret here.
+    let is_here = parts(name).is_none();
+    let node = shown.snapshot.node_of(machine).filter(|_| may_nodes || !is_here);
     let record = shown.snapshot.maintenance_of(machine).filter(|_| may_maintenances);
     let client = page.acting_for(token)?;
+    let (place, short) = parts(name).unwrap_or((&page.namespace, name));
+    let of_machines = Api::<Event>::namespaced(client.clone(), place);
     let own = Api::<Event>::namespaced(client.clone(), &page.namespace);
     // Nodes have no namespace, and the kubelet puts its events into this one.
     let of_nodes = Api::<Event>::namespaced(client, "default");
@@ -355,13 +380,13 @@ async fn timeline(
         let fields = format!("involvedObject.kind={kind},involvedObject.name={name}");
         ListParams::default().fields(&fields).limit(EVENTS_MAX)
     };
-    let node_name = node.and_then(|node| node.metadata.name.as_deref());
+    let node_name = node.filter(|_| is_here).and_then(|node| node.metadata.name.as_deref());
     let record_name = record.and_then(|record| record.metadata.name.as_deref());
-    let of_machine = about("Machine", name);
+    let of_machine = about("Machine", short);
     let of_record = record_name.map(|name| about("MachineMaintenance", name));
     let of_node = node_name.map(|name| about("Node", name));
     let (machines, records, nodes) = tokio::join!(
-        listed(&own, Some(&of_machine)),
+        listed(&of_machines, Some(&of_machine)),
         listed(&own, of_record.as_ref()),
         listed(&of_nodes, of_node.as_ref())
     );
@@ -395,17 +420,30 @@ fn untold(error: &kube::Error) -> String {
 /// What the Machines say of the present, and what the API server still knows of the past.
 async fn drift(page: &Page, user: &User, token: &str) -> Result<Response<Body>, Refused> {
     page.access.require(user, Right::ListMachines).await?;
-    let shown = page.board.current().await?;
-    let events = Api::<Event>::namespaced(page.acting_for(token)?, &page.namespace);
+    let shown = page.board(user).await?.current().await?;
+    let client = page.acting_for(token)?;
     let of_machines = ListParams::default().fields("involvedObject.kind=Machine").limit(PAST_MAX);
-    let (events, hidden) = match events.list(&of_machines).await {
-        Ok(listed) => {
-            let is_cut = listed.metadata.continue_.is_some_and(|next| !next.is_empty());
-            let cut = format!("of the API server's events only {PAST_MAX} were looked at");
-            (listed.items, is_cut.then_some(cut))
+    let mut places = shown.snapshot.namespaces_of_cluster_api();
+    places.insert(page.namespace.as_str());
+    let (mut events, mut hidden) = (Vec::new(), None);
+    if places.len() > PLACES_MAX {
+        hidden = Some(format!("only the events of {PLACES_MAX} namespaces were looked at"));
+    }
+    let asked = places.into_iter().take(PLACES_MAX).map(async |place| {
+        Api::<Event>::namespaced(client.clone(), place).list(&of_machines).await
+    });
+    for listed in join_all(asked).await {
+        match listed {
+            Ok(listed) => {
+                if listed.metadata.continue_.is_some_and(|next| !next.is_empty()) {
+                    let cut = format!("of the API server's events only {PAST_MAX} were looked at");
+                    hidden = Some(cut);
+                }
+                events.extend(listed.items);
+            }
+            Err(error) => hidden = Some(untold(&error)),
         }
-        Err(error) => (Vec::new(), Some(untold(&error))),
-    };
+    }
     let events: Vec<&Event> = events.iter().collect();
     let mut list = drift_view::drift(&shown.snapshot.objects(), &events, shown.now);
     list.version.clone_from(&shown.version);

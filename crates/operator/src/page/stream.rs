@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use super::{
     Page,
-    access::Right,
+    access::{Right, User},
     answer::Refused,
-    board::{Listening, Missed},
+    board::{Board, Listening, Missed},
 };
 
 /// Something is sent at least this often.
@@ -32,6 +32,7 @@ const ID_MAX: usize = 64;
 
 struct Stream {
     page: Arc<Page>,
+    board: Arc<Board>,
     token: String,
     listening: Listening,
     /// The version up to which everything was sent.
@@ -44,11 +45,13 @@ struct Stream {
 /// Begins a stream for somebody who may list machines.
 pub(super) async fn answer(
     page: &Arc<Page>,
+    user: &User,
     token: String,
     headers: &HeaderMap,
 ) -> Result<Response<Body>, Refused> {
-    let shown = page.board.current().await?;
-    let Some(listening) = page.board.join() else {
+    let board = page.board(user).await?;
+    let shown = board.current().await?;
+    let Some(listening) = board.join() else {
         let message = "too many listen already";
         return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, "TooMany", message)
             .hinted("close other pages"));
@@ -61,6 +64,7 @@ pub(super) async fn answer(
     let mut stream = Stream {
         rights_at: page.context.env.instant() + RIGHTS_AGAIN,
         page: Arc::clone(page),
+        board,
         token,
         listening,
         seen: last.map_or_else(|| shown.version.clone(), str::to_owned),
@@ -121,7 +125,7 @@ impl Stream {
     /// Sends what came since, or says that it is too much. Nothing is gathered for somebody who reads slowly:
     /// all read what is kept for all.
     fn catch_up(&mut self, newest: &str) {
-        match self.page.board.since(&self.seen) {
+        match self.board.since(&self.seen) {
             Missed::These(changes) => {
                 for (version, text) in changes {
                     self.ready.push_back(event("change", Some(&version), &text));
@@ -129,7 +133,7 @@ impl Stream {
                 }
             }
             Missed::TooMuch => {
-                let newest = self.page.board.newest().unwrap_or_else(|| newest.to_owned());
+                let newest = self.board.newest().unwrap_or_else(|| newest.to_owned());
                 let why = "more has changed than is kept: ask for everything again";
                 let reset = json!({ "version": newest, "why": why }).to_string();
                 self.ready.push_back(event("reset", Some(&newest), &reset));
@@ -143,15 +147,15 @@ impl Stream {
         self.rights_at = self.page.context.env.instant() + RIGHTS_AGAIN;
         let checked = async {
             let user = self.page.access.who(&self.token).await?;
-            self.page.access.require(&user, Right::ListMachines).await
+            self.page.access.require(&user, Right::ListMachines).await?;
+            self.page.board(&user).await
         };
-        if let Err(refused) = checked.await {
+        match checked.await {
+            Ok(board) if board.audience() == self.board.audience() => {}
+            Ok(_) => self.end("OtherRights", "you may see other machines than before; come back"),
             // Whoever cannot be asked says nothing against anybody.
-            let is_known = refused.status != StatusCode::SERVICE_UNAVAILABLE;
-            let words = &refused.body.error;
-            if is_known {
-                self.end(words.code, &words.message);
-            }
+            Err(refused) if refused.status == StatusCode::SERVICE_UNAVAILABLE => {}
+            Err(refused) => self.end(refused.body.error.code, &refused.body.error.message),
         }
     }
 

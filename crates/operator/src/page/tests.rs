@@ -1,5 +1,6 @@
 //! Is the fleet shown to those who may see it, and changed by those who may change it, whatever is tried?
 
+mod of_cluster_api;
 mod refusing;
 mod streaming;
 mod writing;
@@ -18,7 +19,7 @@ use http::{HeaderMap, Method, Request, Response};
 use serde_json::{Value, json};
 use tower::Service;
 
-use super::*;
+use super::{audience::Audience, *};
 use crate::{
     args::Args,
     client,
@@ -68,17 +69,23 @@ struct Site {
 
 impl Site {
     fn new(writes: bool) -> Self {
+        Self::with(writes, |_| ())
+    }
+
+    /// With more in the stores.
+    fn with(writes: bool, more: impl FnOnce(&Context)) -> Self {
         let World { context, supervisor, .. } = World::new();
         let context = Arc::new(context);
         fill(&context);
+        more(&context);
         let (log, lost) = (Log::default(), Arc::default());
         let reviewer = reviewer(&lost);
         let sent = Arc::clone(&log);
-        let board = Arc::new(Board::new(&context, "ns"));
-        board.listen();
+        let boards = Arc::new(Boards::new(&context, "ns"));
+        boards.listen();
         let page = Arc::new(Page {
             access: Access::new(&reviewer, "ns", &context.env),
-            board,
+            boards,
             as_user: Arc::new(move |token| Ok(users_api_server(token, &sent))),
             writes,
             origins: vec!["https://proxy.example".to_owned()],
@@ -87,6 +94,11 @@ impl Site {
             context,
         });
         Self { router: router(Arc::clone(&page)), page, log, lost, _supervisor: supervisor }
+    }
+
+    /// What is shown to those who see no machine of Cluster API.
+    fn board(&self) -> Arc<Board> {
+        self.page.boards.of(&Audience::default())
     }
 
     async fn ask(&self, request: Request<Body>) -> Response<Body> {
@@ -128,7 +140,8 @@ async fn told(response: Response<Body>) -> (u16, HeaderMap, String) {
     (parts.status.as_u16(), parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
 }
 
-/// An API server that knows `reader`, `writer` and `nobody`, who has no rights.
+/// An API server that knows `reader`, `writer`, `nobody`, who has no rights, and `team-a`, who reads what a reader does,
+/// but of Cluster API only what is in a namespace of that name.
 fn reviewer(lost: &Arc<Mutex<Vec<String>>>) -> Client {
     let lost = Arc::clone(lost);
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -144,15 +157,18 @@ fn reviewer(lost: &Arc<Mutex<Vec<String>>>) -> Client {
                     let broken = Response::builder().status(500).body(Body::from("{}")).unwrap();
                     return Ok::<_, Infallible>(broken);
                 }
-                let is_known = ["reader", "writer", "nobody"].contains(&token.as_str());
+                let is_known = ["reader", "writer", "nobody", "team-a"].contains(&token.as_str());
                 let is_known = is_known && !lost.contains(&token);
                 json!({ "authenticated": is_known, "user": { "username": token, "groups": ["g"] } })
             } else {
                 let verb = spec["resourceAttributes"]["verb"].as_str().unwrap();
                 let may_read = ["list", "get"].contains(&verb);
+                let of = &spec["resourceAttributes"];
+                let is_theirs = of["group"] != "cluster.x-k8s.io" || of["namespace"] == "team-a";
                 json!({ "allowed": match spec["user"].as_str().unwrap() {
                     "reader" => may_read,
                     "writer" => true,
+                    "team-a" => may_read && is_theirs,
                     _ => false,
                 } })
             };

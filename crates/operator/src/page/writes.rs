@@ -92,7 +92,8 @@ pub(super) async fn approve(
     let until = page.context.env.now().checked_add(GATE_OPEN).unwrap_or(Timestamp::MAX);
     let how = approval::How { any_reason: wish.any_reason, until };
     let name = name.to_owned();
-    let change = pictured(page, move |picture, _| approval::machine(&name, how, picture)).await??;
+    let change =
+        pictured(page, user, move |picture, _| approval::machine(&name, how, picture)).await??;
     carry_out(page, token, change).await
 }
 
@@ -107,7 +108,8 @@ pub(super) async fn postpone(
     let name = name.to_owned();
     let until = wish.until;
     let change =
-        pictured(page, move |picture, _| postponement::machine(&name, until, picture)).await??;
+        pictured(page, user, move |picture, _| postponement::machine(&name, until, picture))
+            .await??;
     carry_out(page, token, change).await
 }
 
@@ -142,7 +144,7 @@ async fn change_pause(
     let at = machinist_api::condition::to_seconds(page.context.env.now()).0;
     let signature = Signature { by: user.name().to_owned(), at };
     // What is shown may be a second old; a pause of this second counts.
-    let snapshot = page.board.snapshot()?;
+    let snapshot = page.board(user).await?.snapshot()?;
     let change = pauses::decide(&wish, &place, &snapshot.objects(), &signature)?;
     carry_out(page, token, change).await
 }
@@ -175,6 +177,7 @@ async fn carry_out(page: &Page, token: &str, change: Change) -> Result<Response<
 /// Sends it, and takes the answer in at once: whoever pauses and then resumes is not told that nothing is paused.
 async fn send(client: Client, write: &Write, stores: &Stores) -> kube::Result<()> {
     let (namespace, maintenance) = (write.namespace.as_str(), &stores.maintenance);
+    let of_cluster_api = stores.cluster_api.get().map(|known| &known.stores);
     match write.on {
         Object::Maintenance => {
             let api = Api::<MachineMaintenance>::namespaced(client, namespace);
@@ -192,16 +195,20 @@ async fn send(client: Client, write: &Write, stores: &Stores) -> kube::Result<()
             let api = Api::<MaintenancePolicy>::all(client);
             maintenance.policies.apply_written(patch(&api, write).await?);
         }
-        // The watch of these brings the answer.
         Object::ClusterApiMachine => {
-            patch(&Api::<cluster_api::Machine>::namespaced(client, namespace), write).await?;
+            let api = Api::<cluster_api::Machine>::namespaced(client, namespace);
+            let written = patch(&api, write).await?;
+            of_cluster_api.map(|known| known.machines.apply_written(written));
         }
         Object::ClusterApiSet => {
-            patch(&Api::<cluster_api::MachineSet>::namespaced(client, namespace), write).await?;
+            let api = Api::<cluster_api::MachineSet>::namespaced(client, namespace);
+            let written = patch(&api, write).await?;
+            of_cluster_api.map(|known| known.machine_sets.apply_written(written));
         }
         Object::ClusterApiDeployment => {
             let api = Api::<cluster_api::MachineDeployment>::namespaced(client, namespace);
-            patch(&api, write).await?;
+            let written = patch(&api, write).await?;
+            of_cluster_api.map(|known| known.deployments.apply_written(written));
         }
         Object::Namespace => {
             let api = Api::<Namespace>::all(client);

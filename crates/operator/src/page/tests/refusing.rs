@@ -116,7 +116,7 @@ async fn nothing_is_answered_before_the_cluster_was_read() {
     let World { context, supervisor, .. } = World::new();
     let site = Site::new(false);
     let context = Arc::new(context);
-    let board = Board::new(&context, "ns");
+    let board = Boards::new(&context, "ns").of(&Audience::default());
     assert!(board.current().await.is_err());
     fill(&context);
     board.current().await.unwrap();

@@ -42,7 +42,7 @@ async fn stop(site: &Site, name: &str, version: &str) {
     object["metadata"]["resourceVersion"] = json!(version);
     site.page.context.stores.machines.apply_written(read(object));
     site.page.context.env.sleep(std::time::Duration::from_secs(2)).await;
-    site.page.board.current().await.unwrap();
+    site.board().current().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,22 +85,22 @@ async fn a_version_that_is_not_known_begins_anew() {
         assert_eq!(listener.next().await.unwrap().0, "hello", "{last}");
         let (name, _, reset) = listener.next().await.unwrap();
         assert_eq!(name, "reset", "{last}");
-        assert_eq!(reset["version"], json!(site.page.board.newest().unwrap()));
+        assert_eq!(reset["version"], json!(site.board().newest().unwrap()));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_than_is_kept_is_said_to_be_too_much() {
     let site = Site::new(false);
-    site.page.board.current().await.unwrap();
-    let first = site.page.board.newest().unwrap();
+    site.board().current().await.unwrap();
+    let first = site.board().newest().unwrap();
     for number in 0..300 {
         let name = if number % 2 == 0 { "running" } else { "stopped" };
         let mut object = one("a", name);
         object["metadata"]["resourceVersion"] = json!((100 + number).to_string());
         site.page.context.stores.machines.apply_written(read(object));
         site.page.context.env.sleep(std::time::Duration::from_secs(2)).await;
-        site.page.board.current().await.unwrap();
+        site.board().current().await.unwrap();
     }
     let mut listener = Listener::new(&site, "reader", Some(&first)).await;
     listener.next().await.unwrap();
