@@ -40,6 +40,15 @@ const STANDSTILL: &str = "machinist.dev/standstill";
 /// Where what is seen of a MachineDeployment says how many machines its strategy allows above its size. On no object.
 const OWNER_SURGE: &str = "machinist.dev/owner-surge";
 
+/// Where what is seen of a machine or a pool says in which workload cluster it is. On no object.
+const WORKLOAD_CLUSTER: &str = "machinist.dev/workload-cluster";
+
+/// The workload cluster of a machine or a pool, with its namespace: `team-a/c1`; nothing for one of the OpenShift API.
+pub fn cluster_of(seen: &ObjectMeta) -> Option<&str> {
+    parts(seen.name.as_deref()?)?;
+    identity::annotation(seen, WORKLOAD_CLUSTER)
+}
+
 /// Why Cluster API lets nothing happen to a machine; nothing for one of the OpenShift API.
 pub fn standstill_of(machine: &Seen) -> Option<&str> {
     let annotations = machine.metadata.annotations.as_ref().filter(|_| is_of_cluster_api(machine));

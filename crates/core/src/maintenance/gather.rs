@@ -25,7 +25,7 @@ use super::{
     note::Note,
     observed::machine_annotation,
     outdated,
-    plan::{ClusterState, Finished, Fleet, FleetMachine, FleetPool, UnderWay},
+    plan::{ClusterState, Finished, Fleet, FleetMachine, FleetPool, Home, UnderWay},
     policies::{Chosen, PolicySet, Subject},
     policy::Policy,
     reason::{Facts, Merged, Need, Request, merge},
@@ -130,7 +130,7 @@ pub fn gather<'a>(cluster: &Cluster<'a>, now: Timestamp) -> Gathered<'a> {
     }
     let pools = gatherer.pools();
     gatherer.tell_strangers();
-    let finished = cluster.maintenances.iter().filter_map(|one| finished(one)).collect();
+    let finished = cluster.maintenances.iter().filter_map(|one| finished(one, &pools)).collect();
     let fleet = Fleet {
         machines,
         pools,
@@ -207,6 +207,7 @@ impl<'a> Gatherer<'_, 'a> {
             uid: machine.metadata.uid.as_deref().unwrap_or_default(),
             pool: set.and_then(|set| set.metadata.name.as_deref()),
             maker: subject.pool,
+            home: Home::of(&machine.metadata),
             zone: label_of(label::ZONE),
             role: subject.role,
             labels,
@@ -284,7 +285,7 @@ impl<'a> Gatherer<'_, 'a> {
         self.sets.get(controllers.next()?.uid.as_str()).copied()
     }
 
-    fn pools(&self) -> BTreeMap<&'a str, FleetPool> {
+    fn pools(&self) -> BTreeMap<&'a str, FleetPool<'a>> {
         self.cluster.sets.iter().map(|set| pool(set)).collect()
     }
 
@@ -363,13 +364,22 @@ pub fn postponed_until(record: &MachineMaintenance) -> Option<Timestamp> {
 }
 
 /// A maintenance that is over and was begun: it keeps its places for the cool-down.
-fn finished(record: &MachineMaintenance) -> Option<Finished<'_>> {
+fn finished<'a>(
+    record: &'a MachineMaintenance,
+    pools: &BTreeMap<&'a str, FleetPool<'a>>,
+) -> Option<Finished<'a>> {
     let status = record.status.as_ref()?;
     let work = status.work.as_ref()?;
     let is_over = status.phase.is_some_and(|phase| phase.is_over());
+    let machine = record.spec.machinelink.as_str();
+    let pool = work.pool.as_deref();
     Some(Finished {
-        machine: record.spec.machinelink.as_str(),
-        pool: work.pool.as_deref(),
+        machine,
+        pool,
+        home: match maintained::parts(machine) {
+            None => Some(Home::Here),
+            Some(_) => pool.and_then(|pool| pools.get(pool)).map(|pool| pool.home),
+        },
         zone: work.zone.as_deref(),
         is_control_plane: work.control_plane,
         policy: status.plan.as_ref().and_then(|plan| plan.policy.as_deref()),
@@ -377,7 +387,7 @@ fn finished(record: &MachineMaintenance) -> Option<Finished<'_>> {
     })
 }
 
-fn pool(set: &MachineSet) -> (&str, FleetPool) {
+fn pool(set: &MachineSet) -> (&str, FleetPool<'_>) {
     let annotations = set.metadata.annotations.as_ref();
     let mark =
         Mark::read(annotations.and_then(|all| all.get(annotation::SURGE)).map(String::as_str));
@@ -386,6 +396,7 @@ fn pool(set: &MachineSet) -> (&str, FleetPool) {
     let counted = Pool { desired, ..Pool::of(set, [], "") };
     let labels = &set.spec.template.metadata.labels;
     let pool = FleetPool {
+        home: Home::of(&set.metadata),
         desired,
         zone: labels.get(label::ZONE).cloned().or_else(|| template_zone(set)),
         // One that cannot be read holds everything by our own choice; the gate says so.

@@ -27,7 +27,7 @@ use crate::{decision::Wait, overview::instant::Instant};
 
 pub use fleet::{
     ClusterState, ControlPlane, ControlPlaneProblem, Finished, Fleet, FleetMachine, FleetPool,
-    UnderWay,
+    Home, UnderWay,
 };
 pub use words::duration_in_words;
 

@@ -26,7 +26,9 @@ use super::{
     durations::Durations,
     managed_upgrade::Legacy,
     note::Note,
-    plan::{ClusterState, ControlPlane, Finished, Fleet, FleetMachine, FleetPool, Plan, plan},
+    plan::{
+        ClusterState, ControlPlane, Finished, Fleet, FleetMachine, FleetPool, Home, Plan, plan,
+    },
     policies::PolicySet,
     policy::Policy,
     reason::Need,
@@ -90,7 +92,7 @@ fn request(id: &str) -> MaintenanceReason {
 struct Scene {
     policies: PolicySet,
     durations: Durations,
-    pools: BTreeMap<String, FleetPool>,
+    pools: BTreeMap<String, FleetPool<'static>>,
     cluster: ClusterState,
     machines: Vec<FleetMachine<'static>>,
     finished: Vec<Finished<'static>>,
@@ -119,7 +121,7 @@ impl Scene {
 
     /// A pool of healthy machines, `<pool>-0` and so on, in a zone.
     fn pool(mut self, name: &'static str, zone: &'static str, size: usize) -> Self {
-        let pool = FleetPool { desired: size, zone: Some(zone.to_owned()), gate: None };
+        let pool = FleetPool { desired: size, zone: Some(zone.to_owned()), ..FleetPool::default() };
         self.pools.insert(name.to_owned(), pool);
         for number in 0..size {
             self.machines.push(FleetMachine {
@@ -133,6 +135,16 @@ impl Scene {
                 traits: Traits { replacement: Replacement::Pool, ..Traits::default() },
                 ..FleetMachine::default()
             });
+        }
+        self
+    }
+
+    /// Puts a pool with its machines into a workload cluster.
+    fn in_cluster(mut self, pool: &str, cluster: &'static str) -> Self {
+        let home = Home::Workload(cluster);
+        self.pools.get_mut(pool).unwrap().home = home;
+        for machine in self.machines.iter_mut().filter(|machine| machine.pool == Some(pool)) {
+            machine.home = home;
         }
         self
     }

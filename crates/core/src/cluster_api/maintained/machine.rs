@@ -1,6 +1,8 @@
 //! How is a Machine of this API seen as a machine of a pool, and who would make another one?
 
-use super::{Owners, STANDSTILL, is_control_plane, join, name, pool, standstill, surge_of};
+use super::{
+    Owners, STANDSTILL, WORKLOAD_CLUSTER, is_control_plane, join, name, pool, standstill, surge_of,
+};
 use crate::{
     cloud::InstanceId,
     cluster_api::{identity::controller, scaling::conditions_of},
@@ -31,6 +33,7 @@ pub fn machine(machine: &Machine, owners: &Owners<'_>) -> Seen {
     if let Some(why) = standstill(machine, owners) {
         annotations.insert(STANDSTILL.to_owned(), why);
     }
+    annotations.insert(WORKLOAD_CLUSTER.to_owned(), cluster(machine));
     let status = machine.status.clone().unwrap_or_default();
     let metadata = ObjectMeta {
         name: Some(name(&machine.metadata)),
@@ -106,8 +109,13 @@ fn instance(machine: &Machine) -> Option<String> {
     if id.starts_with(GLOBAL_IDS) {
         return InstanceId::from_provider_id(id).map(|id| id.0);
     }
+    Some(join(&cluster(machine), id))
+}
+
+/// The name of its workload cluster among all.
+fn cluster(machine: &Machine) -> String {
     let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
-    Some(format!("{namespace}/{}/{id}", machine.spec.cluster_name))
+    join(namespace, &machine.spec.cluster_name)
 }
 
 /// Whether its instance runs, where the cloud is looked at.
@@ -137,8 +145,7 @@ fn deletion(machine: &Machine) -> Option<Condition> {
 /// The name of its Node among those of all clusters.
 pub fn node_name(machine: &Machine) -> Option<String> {
     let node = machine.status.as_ref()?.node_ref.as_ref()?;
-    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
-    Some(join(&join(namespace, &machine.spec.cluster_name), &node.name))
+    Some(join(&cluster(machine), &node.name))
 }
 
 /// Its Node as far as the Machine tells of it, for those who do not reach its cluster.

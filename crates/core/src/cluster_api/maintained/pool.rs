@@ -12,13 +12,13 @@ use machinist_api::{
     names::{annotation, label},
 };
 
-use super::{OWNER_SURGE, STANDSTILL, name};
+use super::{OWNER_SURGE, STANDSTILL, WORKLOAD_CLUSTER, join, name};
 use crate::cluster_api::{deployment, identity};
 
 /// How a MachineDeployment is seen.
 pub fn of_deployment(deployment: &MachineDeployment) -> SeenPool {
     let spec = &deployment.spec;
-    let mut pool = pool(&deployment.metadata, spec.replicas, &spec.template);
+    let mut pool = pool(&deployment.metadata, &spec.cluster_name, spec.replicas, &spec.template);
     pool.spec.delete_policy = spec.deletion.order.clone();
     let annotations = pool.metadata.annotations.get_or_insert_default();
     annotations.insert(OWNER_SURGE.to_owned(), surge(deployment).to_string());
@@ -35,8 +35,9 @@ pub fn of_deployment(deployment: &MachineDeployment) -> SeenPool {
 
 /// How a MachineSet without a MachineDeployment is seen.
 pub fn of_set(set: &MachineSet) -> SeenPool {
-    let mut pool = pool(&set.metadata, set.spec.replicas, &set.spec.template);
-    pool.spec.delete_policy = set.spec.deletion.order.clone();
+    let spec = &set.spec;
+    let mut pool = pool(&set.metadata, &spec.cluster_name, spec.replicas, &spec.template);
+    pool.spec.delete_policy = spec.deletion.order.clone();
     let status = set.status.clone().unwrap_or_default();
     pool.status = Some(SeenStatus {
         replicas: status.replicas,
@@ -48,10 +49,18 @@ pub fn of_set(set: &MachineSet) -> SeenPool {
     pool
 }
 
-fn pool(metadata: &ObjectMeta, replicas: Option<i32>, template: &TemplateSpec) -> SeenPool {
+fn pool(
+    metadata: &ObjectMeta,
+    cluster: &str,
+    replicas: Option<i32>,
+    template: &TemplateSpec,
+) -> SeenPool {
+    let mut annotations = annotations(metadata);
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    annotations.insert(WORKLOAD_CLUSTER.to_owned(), join(namespace, cluster));
     let metadata = ObjectMeta {
         name: Some(name(metadata)),
-        annotations: Some(annotations(metadata)),
+        annotations: Some(annotations),
         ..metadata.clone()
     };
     let mut pool = SeenPool { metadata, ..SeenPool::default() };
@@ -67,7 +76,7 @@ fn pool(metadata: &ObjectMeta, replicas: Option<i32>, template: &TemplateSpec) -
 /// The annotations of a Machine or a pool, in the words of the other API where the two differ.
 pub(super) fn annotations(metadata: &ObjectMeta) -> BTreeMap<String, String> {
     let mut all = metadata.annotations.clone().unwrap_or_default();
-    all.retain(|key, _| key != OWNER_SURGE && key != STANDSTILL);
+    all.retain(|key, _| ![OWNER_SURGE, STANDSTILL, WORKLOAD_CLUSTER].contains(&key.as_str()));
     // Of these each API has its own, and only that counts for its objects.
     for (own, other) in [
         (theirs::DELETE_MACHINE, annotation::DELETE_MACHINE),

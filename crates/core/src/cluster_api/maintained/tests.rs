@@ -387,3 +387,16 @@ fn what_is_seen_does_not_depend_on_the_order_of_objects() {
         assert_eq!(world.plan(), planned);
     }
 }
+
+#[test]
+fn machines_and_pools_say_which_workload_cluster_they_are_in() {
+    let mut world = World::new();
+    // What somebody writes there by hand counts for nothing.
+    world.machines[0]["metadata"]["annotations"] = json!({ WORKLOAD_CLUSTER: "other" });
+    let seen = world.seen();
+    assert_eq!(cluster_of(&seen.machines[0].metadata), Some("ns/c"));
+    assert_eq!(cluster_of(&seen.pools[0].metadata), Some("ns/c"));
+    let mut other = seen.machines[0].metadata.clone();
+    other.name = Some("m0".to_owned());
+    assert_eq!(cluster_of(&other), None, "no machine of the OpenShift API is in one");
+}

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use machinist_api::{MaintenanceAction, MaintenancePhase};
 
-use crate::maintenance::{
-    action::Traits, durations::Durations, note::Note, policies::PolicySet, reason::Need,
+use crate::{
+    cluster_api::maintained,
+    maintenance::{
+        action::Traits, durations::Durations, note::Note, policies::PolicySet, reason::Need,
+    },
 };
 
 /// The whole fleet at one instant. The order of the machines does not matter.
@@ -14,7 +18,7 @@ pub struct Fleet<'a> {
     /// Every Machine, whether it needs anything or not: all are counted.
     pub machines: Vec<FleetMachine<'a>>,
     /// Every MachineSet by name.
-    pub pools: BTreeMap<&'a str, FleetPool>,
+    pub pools: BTreeMap<&'a str, FleetPool<'a>>,
     /// Maintenances that are over: they keep their places for the cool-down.
     pub finished: Vec<Finished<'a>>,
     pub policies: &'a PolicySet,
@@ -22,6 +26,23 @@ pub struct Fleet<'a> {
     pub cluster: ClusterState,
     /// What the reader of the fleet found: events of unknown instances, objects of unknown Machines.
     pub notes: Vec<Note>,
+}
+
+/// In which cluster a machine does its work. Budgets of a zone and of a cluster are counted in each apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Home<'a> {
+    /// Where its Machine is.
+    #[default]
+    Here,
+    /// A workload cluster of Cluster API, with its namespace.
+    Workload(&'a str),
+}
+
+impl<'a> Home<'a> {
+    /// Of a machine or a pool.
+    pub fn of(metadata: &'a ObjectMeta) -> Self {
+        maintained::cluster_of(metadata).map_or(Self::Here, Self::Workload)
+    }
 }
 
 /// One Machine.
@@ -33,6 +54,7 @@ pub struct FleetMachine<'a> {
     pub pool: Option<&'a str>,
     /// The MachineSet that made it, also when that is gone: its policy is chosen by it.
     pub maker: Option<&'a str>,
+    pub home: Home<'a>,
     pub zone: Option<&'a str>,
     pub role: Option<&'a str>,
     pub labels: Option<&'a BTreeMap<String, String>>,
@@ -77,7 +99,8 @@ pub struct UnderWay {
 
 /// A MachineSet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FleetPool {
+pub struct FleetPool<'a> {
+    pub home: Home<'a>,
     /// How many machines it is to have, without those that we added (`surge::Mark::count`).
     pub desired: usize,
     /// The zone of its template, where all of its machines are in one.
@@ -91,6 +114,8 @@ pub struct FleetPool {
 pub struct Finished<'a> {
     pub machine: &'a str,
     pub pool: Option<&'a str>,
+    /// `None` where neither the machine nor its pool is there to say it.
+    pub home: Option<Home<'a>>,
     pub zone: Option<&'a str>,
     pub is_control_plane: bool,
     /// The policy that held.

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     capacity::{NO_LIMIT, Profile, Taker},
-    fleet::{Fleet, FleetMachine},
+    fleet::{Fleet, FleetMachine, Home},
 };
 use crate::maintenance::{policies::Subject, policy::Policy};
 
@@ -18,10 +18,10 @@ const ASSUMED_RECOVERY: SignedDuration = SignedDuration::from_mins(30);
 /// Something that has a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place<'a> {
-    ControlPlane,
+    ControlPlane(Home<'a>),
     Pool(&'a str),
-    Zone(&'a str),
-    Cluster,
+    Zone(Home<'a>, &'a str),
+    Cluster(Home<'a>),
 }
 
 /// A place that a machine takes, and how many it tolerates there in all.
@@ -46,8 +46,8 @@ pub(super) struct Places<'a> {
 struct Count<'a> {
     available: usize,
     under_way: usize,
-    /// Present, but out of work, by zone.
-    broken: BTreeMap<Option<&'a str>, usize>,
+    /// Present, but out of work, by cluster and zone.
+    broken: BTreeMap<(Home<'a>, Option<&'a str>), usize>,
     /// The zones of its machines.
     zones: BTreeMap<Option<&'a str>, usize>,
 }
@@ -66,11 +66,11 @@ impl<'a> Places<'a> {
             } else if machine.is_available {
                 count.available += 1;
             } else if !machine.is_deleting || machine.pool.is_none() {
-                *count.broken.entry(machine.zone).or_default() += 1;
+                *count.broken.entry((machine.home, machine.zone)).or_default() += 1;
             }
-            *places.sizes.entry(Place::Cluster).or_default() += 1;
+            *places.sizes.entry(Place::Cluster(machine.home)).or_default() += 1;
             if let Some(zone) = machine.zone {
-                *places.sizes.entry(Place::Zone(zone)).or_default() += 1;
+                *places.sizes.entry(Place::Zone(machine.home, zone)).or_default() += 1;
             }
         }
         for (name, pool) in &fleet.pools {
@@ -85,11 +85,12 @@ impl<'a> Places<'a> {
             let cool_down = policy.map_or(SignedDuration::ZERO, |policy| policy.budgets.cool_down);
             let end = finished.at.checked_add(cool_down).unwrap_or(Timestamp::MAX);
             let taker = Taker { name: finished.machine, from: now, to: end };
+            let home = finished.home;
             let all = [
                 finished.pool.map(Place::Pool),
-                finished.zone.map(Place::Zone),
-                Some(Place::Cluster),
-                finished.is_control_plane.then_some(Place::ControlPlane),
+                home.zip(finished.zone).map(|(home, zone)| Place::Zone(home, zone)),
+                home.map(Place::Cluster),
+                home.filter(|_| finished.is_control_plane).map(Place::ControlPlane),
             ];
             for place in all.into_iter().flatten() {
                 places.profiles.entry(place).or_default().take(taker, NO_LIMIT);
@@ -103,28 +104,28 @@ impl<'a> Places<'a> {
     fn count_in(&mut self, fleet: &'a Fleet<'a>, name: Option<&'a str>, count: &Count<'a>) {
         let pool = name.and_then(|name| Some((name, fleet.pools.get(name)?)));
         let Some((name, pool)) = pool else {
-            for (zone, broken) in &count.broken {
-                self.take(Place::Cluster, *broken);
+            for ((home, zone), broken) in &count.broken {
+                self.take(Place::Cluster(*home), *broken);
                 if let Some(zone) = zone {
-                    self.take(Place::Zone(zone), *broken);
+                    self.take(Place::Zone(*home, zone), *broken);
                 }
             }
             return;
         };
         let out_of_work = pool.desired.saturating_sub(count.available + count.under_way);
         self.take(Place::Pool(name), out_of_work);
-        self.take(Place::Cluster, out_of_work);
+        self.take(Place::Cluster(pool.home), out_of_work);
         let only_zone = match count.zones.keys().next() {
             Some(zone) if count.zones.len() == 1 => *zone,
             Some(_) | None => pool.zone.as_deref(),
         };
         match only_zone {
-            Some(zone) => self.take(Place::Zone(zone), out_of_work),
+            Some(zone) => self.take(Place::Zone(pool.home, zone), out_of_work),
             // Which zone a missing machine would be in is not known; a broken one is somewhere.
             None => {
-                for (zone, broken) in &count.broken {
+                for ((home, zone), broken) in &count.broken {
                     if let Some(zone) = zone {
-                        self.take(Place::Zone(zone), *broken);
+                        self.take(Place::Zone(*home, zone), *broken);
                     }
                 }
             }
@@ -148,7 +149,7 @@ impl<'a> Places<'a> {
         let size = |place: Place<'a>| self.sizes.get(&place).copied().unwrap_or(0);
         let mut seats = Vec::new();
         if machine.is_control_plane {
-            seats.push(Seat { place: Place::ControlPlane, limit: 1 });
+            seats.push(Seat { place: Place::ControlPlane(machine.home), limit: 1 });
         }
         if let Some(pool) = machine.pool {
             let place = Place::Pool(pool);
@@ -157,12 +158,13 @@ impl<'a> Places<'a> {
             seats.push(Seat { place, limit });
         }
         if let Some(zone) = machine.zone {
-            let place = Place::Zone(zone);
+            let place = Place::Zone(machine.home, zone);
             let limit = policy.budgets.zone.map_or(NO_LIMIT, |limit| limit.of(size(place)));
             seats.push(Seat { place, limit });
         }
-        let limit = policy.budgets.cluster.map_or(NO_LIMIT, |limit| limit.of(size(Place::Cluster)));
-        seats.push(Seat { place: Place::Cluster, limit });
+        let place = Place::Cluster(machine.home);
+        let limit = policy.budgets.cluster.map_or(NO_LIMIT, |limit| limit.of(size(place)));
+        seats.push(Seat { place, limit });
         seats
     }
 
@@ -275,10 +277,17 @@ fn in_words(
 impl fmt::Display for Place<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ControlPlane => formatter.write_str("the control plane"),
+            Self::ControlPlane(Home::Here) => formatter.write_str("the control plane"),
+            Self::ControlPlane(Home::Workload(cluster)) => {
+                write!(formatter, "the control plane of cluster {cluster}")
+            }
             Self::Pool(name) => write!(formatter, "pool {name}"),
-            Self::Zone(name) => write!(formatter, "zone {name}"),
-            Self::Cluster => formatter.write_str("the cluster"),
+            Self::Zone(Home::Here, name) => write!(formatter, "zone {name}"),
+            Self::Zone(Home::Workload(cluster), name) => {
+                write!(formatter, "zone {name} of cluster {cluster}")
+            }
+            Self::Cluster(Home::Here) => formatter.write_str("the cluster"),
+            Self::Cluster(Home::Workload(name)) => write!(formatter, "cluster {name}"),
         }
     }
 }

@@ -221,6 +221,7 @@ fn record_tells_what_is_under_way_and_what_was_finished() {
             [Finished {
                 machine: "old",
                 pool: Some("a"),
+                home: Some(Home::Here),
                 zone: None,
                 is_control_plane: false,
                 policy: None,

@@ -235,12 +235,52 @@ fn finished_machine_keeps_its_place_for_the_cool_down() {
     scene.finished.push(Finished {
         machine: "a-9",
         pool: Some("a"),
+        home: Some(Home::Here),
         zone: None,
         is_control_plane: false,
         policy: Some("workers"),
         at: after(-minutes(15)),
     });
     assert_eq!(start(&scene.plan(), "a-0"), Some(after(minutes(45))));
+}
+
+/// Each workload cluster has its own zones, and its own work to lose.
+#[test]
+fn budgets_of_zone_and_cluster_count_each_workload_cluster_apart() {
+    for (budgets, crowded) in [
+        (json!({ "zone": 1 }), "1 of zone z1 of cluster team/c1 are out of work"),
+        (json!({ "cluster": 1 }), "1 of cluster team/c1 are out of work"),
+        (json!({ "cluster": "25%" }), "1 of cluster team/c1 are out of work"),
+    ] {
+        let scene = || {
+            Scene::new(json!({ "budgets": budgets }))
+                .pool("here", "z1", 2)
+                .pool("a", "z1", 2)
+                .pool("b", "z1", 2)
+                .pool("other", "z1", 2)
+                .in_cluster("a", "team/c1")
+                .in_cluster("b", "team/c1")
+                .in_cluster("other", "team/c2")
+        };
+        let mut all = scene();
+        for name in ["here-0", "a-0", "b-0", "other-0"] {
+            all = all.retires(name, "instance-retirement", 48);
+        }
+        let plan = all.plan();
+        for (name, is_due) in [("here-0", true), ("a-0", true), ("b-0", false), ("other-0", true)] {
+            assert_eq!(plan.entry(name).unwrap().is_due(), is_due, "{name} under {budgets}");
+        }
+        let wait = &plan.entry("b-0").unwrap().waits_on[0];
+        assert!(wait.message.contains(crowded), "{budgets}: {}", wait.message);
+
+        let broken = scene()
+            .retires("here-0", "instance-retirement", 48)
+            .retires("a-0", "instance-retirement", 48)
+            .change("b-1", |machine| machine.is_available = false)
+            .plan();
+        assert!(broken.entry("here-0").unwrap().is_due(), "{budgets}");
+        assert!(!broken.entry("a-0").unwrap().is_due(), "what is broken counts: {budgets}");
+    }
 }
 
 #[test]

@@ -405,7 +405,7 @@ impl World {
                     .map(String::as_str),
             );
             let desired = usize::try_from(self.replicas()).unwrap() - mark.count();
-            ("a", FleetPool { desired, zone: None, gate: None })
+            ("a", FleetPool { desired, ..FleetPool::default() })
         });
         let fleet = Fleet {
             machines,
