@@ -47,7 +47,6 @@ pub struct Cluster<'a> {
     pub sets: &'a [&'a MachineSet],
     /// Of all namespaces that are watched.
     pub maintenances: &'a [&'a MachineMaintenance],
-    pub budgets: &'a [&'a PodDisruptionBudget],
     /// What the sources tell, of whatever instance.
     pub sightings: &'a [Sighting],
     pub policies: &'a PolicySet,
@@ -61,6 +60,8 @@ pub struct MachineSight<'a> {
     pub node: Option<&'a Node>,
     /// The pods on its Node.
     pub pods: &'a [&'a Pod],
+    /// The disruption budgets of the cluster that its Node is in.
+    pub budgets: &'a [&'a PodDisruptionBudget],
     /// The sources that were asked about its instance and answered whole.
     pub asked: &'a [Source],
     /// Since when the provider's checks fail, and which.
@@ -232,7 +233,7 @@ impl<'a> Gatherer<'_, 'a> {
                 .filter(|event_move| event_move.attempt >= MOVES_MAX)
                 .and_then(|event_move| event_move.failure.as_deref()),
             traits: traits(machine, set, is_control_plane, sight.hardware),
-            impossible_budgets: pods::impossible_budgets(sight.pods, self.cluster.budgets),
+            impossible_budgets: pods::impossible_budgets(sight.pods, sight.budgets),
             do_not_disrupt: pods::do_not_disrupt(sight.pods),
         };
         (fleet_machine, merged)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{objects::Objects, seen::Nodes};
 use crate::{
     cloud::InstanceId,
-    cluster_api::maintained::is_of_cluster_api,
+    cluster_api::maintained::{self, is_of_cluster_api},
     drift::Class,
     machine::observed::Identity,
     maintenance::{
@@ -91,6 +91,7 @@ pub fn with_plan<R>(
                 machine: sight.machine,
                 node: sight.node,
                 pods: sight.pods,
+                budgets: &objects.budgets,
                 // Nobody was asked: what is recorded holds until the operator says otherwise.
                 asked: &[],
                 impaired: impaired(sight.machine, record),
@@ -125,7 +126,6 @@ pub fn with_plan<R>(
         machines,
         sets: &objects.sets,
         maintenances: &objects.maintenances,
-        budgets: &objects.budgets,
         sightings: &sightings,
         policies: &policies,
         durations: &durations,
@@ -188,6 +188,10 @@ pub fn supposed(id: String, instance: InstanceId, code: &str, not_before: Timest
     }
 }
 
+/// What only the operator sees of a machine of Cluster API, whose pods are in another cluster.
+const ONLY_OPERATOR_ELSEWHERE: [&str; 2] =
+    [maintenance_reason::DO_NOT_DISRUPT, maintenance_reason::DRAIN_IMPOSSIBLE];
+
 /// What only the operator sees, which asks the provider, etcd's members and the gate.
 const ONLY_OPERATOR: [&str; 6] = [
     maintenance_reason::CLOUD_UNKNOWN,
@@ -204,10 +208,14 @@ fn waits_of(record: &MachineMaintenance, entry: Option<&PlanEntry>) -> Vec<Maint
     let Some(status) = record.status.as_ref() else { return Vec::new() };
     let is_under_way = status.phase.is_some_and(|phase| phase.is_under_way());
     let is_over = status.phase.is_some_and(|phase| phase.is_over());
+    let is_elsewhere = maintained::parts(&record.spec.machinelink).is_some();
+    let is_hidden_here = |reason: &str| {
+        ONLY_OPERATOR.contains(&reason) || is_elsewhere && ONLY_OPERATOR_ELSEWHERE.contains(&reason)
+    };
     let is_news = |wait: &&MaintenanceWait| {
         let is_known =
             entry.is_some_and(|entry| entry.waits_on.iter().any(|one| one.message == wait.message));
-        is_under_way || ONLY_OPERATOR.contains(&wait.reason.as_str()) && !is_known
+        is_under_way || is_hidden_here(&wait.reason) && !is_known
     };
     let waits = status.plan.iter().filter(|_| !is_over).flat_map(|plan| &plan.waits_on);
     waits.filter(is_news).cloned().collect()

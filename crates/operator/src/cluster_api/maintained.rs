@@ -13,7 +13,9 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use anyhow::Context as _;
 use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::Client;
 use machinist_api::{
     Machine as Seen, MachineSet as SeenPool,
     cluster_api::{API_VERSION, Cluster, Machine, MachineDeployment, MachineSet, names::kind},
@@ -172,6 +174,28 @@ impl Maintained {
     fn look(&self, machine: &Machine) -> Option<NodeLook> {
         let node = machine.status.as_ref()?.node_ref.as_ref()?;
         Some(self.nodes.look(&cluster_of(machine), &node.name))
+    }
+
+    /// The workload cluster of a machine, or where that is gone, of its pool, and how it is asked.
+    ///
+    /// # Errors
+    /// Fails while it does not answer.
+    pub fn reach(&self, machine: &str, pool: Option<&str>) -> anyhow::Result<(ObjectKey, Client)> {
+        let of_machine = self.object(machine).map(|machine| cluster_of(&machine));
+        let cluster = of_machine.or_else(|| self.cluster_of_pool(pool?));
+        let cluster = cluster.with_context(|| format!("the Cluster of {machine} is not known"))?;
+        let reached = self.nodes.reached(&cluster);
+        let (client, _) = reached.with_context(|| format!("Cluster {cluster} does not answer"))?;
+        Ok((cluster, client))
+    }
+
+    /// The Cluster that a pool belongs to.
+    fn cluster_of_pool(&self, pool: &str) -> Option<ObjectKey> {
+        let name = match self.pool_object(pool)? {
+            Pool::Deployment(deployment) => deployment.spec.cluster_name.clone(),
+            Pool::Set(set) => set.spec.cluster_name.clone(),
+        };
+        Some(ObjectKey::new(key(pool)?.namespace, name))
     }
 
     /// Why nothing may be done to a machine now, whatever was begun.

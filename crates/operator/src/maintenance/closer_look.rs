@@ -1,9 +1,9 @@
-//! What is asked of the API server only when a maintenance needs it: an idle cluster costs nothing.
+//! What is asked of an API server only when a maintenance needs it: an idle cluster costs nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -14,6 +14,7 @@ use k8s_openapi::{
     api::{
         apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet},
         core::v1::{Namespace, Node, Pod},
+        policy::v1::PodDisruptionBudget,
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
@@ -28,10 +29,9 @@ use machinist_core::{
     node,
 };
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
-use super::{etcd_health, memory::Memory};
-use crate::{context::Context, engine::env::Env};
+use super::{etcd_health, home::Home, memory::Memory};
+use crate::{context::Context, index};
 
 /// Objects in a page. Only one page is in memory as text at a time.
 const PAGE_SIZE: u32 = 500;
@@ -39,40 +39,6 @@ const PAGE_SIZE: u32 = 500;
 const KEPT: Duration = Duration::from_secs(10);
 /// Where so many namespaces have new pods, one list of all is cheaper.
 const NAMESPACES_MAX: usize = 20;
-
-/// What was listed a moment ago.
-pub struct Recent<T> {
-    known: Mutex<Option<(Instant, Arc<T>)>>,
-}
-
-impl<T> Default for Recent<T> {
-    fn default() -> Self {
-        Self { known: Mutex::default() }
-    }
-}
-
-impl<T> Recent<T> {
-    /// Asks anew the next time.
-    pub fn forget(&self) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    async fn get(
-        &self,
-        env: &Env,
-        ask: impl Future<Output = anyhow::Result<T>>,
-    ) -> anyhow::Result<Arc<T>> {
-        let now = env.instant();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, known)) = known.filter(|(at, _)| now < *at + KEPT) {
-            return Ok(known);
-        }
-        let answer = Arc::new(ask.await?);
-        let entry = Some((now, Arc::clone(&answer)));
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = entry;
-        Ok(answer)
-    }
-}
 
 /// Takes in what decides whether work may begin as it is stored, however late the watches are: the
 /// records that take places, the policies, whether a person paused everything, and etcd.
@@ -99,14 +65,28 @@ pub async fn refresh(context: &Context, memory: &Memory) -> anyhow::Result<()> {
 }
 
 /// Whether every DaemonSet that belongs on a Node runs there.
-pub async fn daemons_run(context: &Context, memory: &Memory, node: &Node) -> anyhow::Result<bool> {
-    let all = Api::<DaemonSet>::all(context.client.clone());
+pub async fn daemons_run(
+    context: &Context,
+    memory: &Memory,
+    home: &Home,
+    node: &Node,
+) -> anyhow::Result<bool> {
+    let all = Api::<DaemonSet>::all(home.client.clone());
     let ask = list(&all, ListParams::default());
-    let sets = memory.daemon_sets.get(&context.env, ask).await?;
-    let selector = format!("spec.nodeName={}", node::name(node));
-    let pods = Api::<Pod>::all(context.client.clone());
-    let pods = list(&pods, ListParams::default().fields(&selector)).await?;
+    let sets = memory.daemon_sets.get(&context.env, home.key.clone(), KEPT, ask).await?;
+    let pods = pods_on(home, node::name(node)).await?;
     Ok(daemons::missing(node, &sets, &pods).is_empty())
+}
+
+/// The pods on a Node, as they are now.
+pub async fn pods_on(home: &Home, node: &str) -> anyhow::Result<Vec<Pod>> {
+    let pods = Api::<Pod>::all(home.client.clone());
+    list(&pods, ListParams::default().fields(&format!("spec.nodeName={node}"))).await
+}
+
+/// All disruption budgets of a cluster, as they are now.
+pub async fn budgets_in(home: &Home) -> anyhow::Result<Vec<PodDisruptionBudget>> {
+    list(&Api::<PodDisruptionBudget>::all(home.client.clone()), ListParams::default()).await
 }
 
 /// What is known of etcd.
@@ -128,12 +108,13 @@ pub async fn etcd(context: &Context, memory: &Memory) -> anyhow::Result<Arc<Etcd
         let answers = etcd_health::ask(&context.env, &pods).await;
         Ok(EtcdSight { pods, answers })
     };
-    memory.etcd.get(&context.env, ask).await
+    memory.etcd.get(&context.env, (), KEPT, ask).await
 }
 
 /// The workloads that had pods on the Node and are not back, in words.
 pub async fn workloads_missing(
     context: &Context,
+    home: &Home,
     had_to_leave: &[String],
     since: Timestamp,
 ) -> anyhow::Result<Vec<String>> {
@@ -141,12 +122,20 @@ pub async fn workloads_missing(
     if namespaces.is_empty() {
         return Ok(Vec::new());
     }
-    let of = |namespace: &&str| context.stores.pods.list_in(namespace);
-    let pods: Vec<Arc<Pod>> = namespaces.iter().flat_map(of).collect();
+    let pods = match home.key {
+        None => {
+            let of = |namespace: &&str| context.stores.pods.list_in(namespace);
+            namespaces.iter().flat_map(of).collect()
+        }
+        Some(_) => {
+            let found: Vec<Pod> = in_namespaces(home, &namespaces).await?;
+            found.into_iter().map(Arc::new).collect::<Vec<_>>()
+        }
+    };
     let pods: Vec<&Pod> = pods.iter().map(AsRef::as_ref).collect();
-    let deployments: Vec<Deployment> = in_namespaces(context, &namespaces).await?;
-    let stateful: Vec<StatefulSet> = in_namespaces(context, &namespaces).await?;
-    let replicated: Vec<ReplicaSet> = in_namespaces(context, &namespaces).await?;
+    let deployments: Vec<Deployment> = in_namespaces(home, &namespaces).await?;
+    let stateful: Vec<StatefulSet> = in_namespaces(home, &namespaces).await?;
+    let replicated: Vec<ReplicaSet> = in_namespaces(home, &namespaces).await?;
     let mut known: Vec<Workload<'_>> = Vec::new();
     known.extend(deployments.iter().map(|one| Workload {
         kind: "deployment",
@@ -178,6 +167,15 @@ pub async fn workloads_missing(
     Ok(workloads::missing(&known, &pods, had_to_leave, since))
 }
 
+/// As the store of our own cluster keeps them.
+pub fn pruned(pods: Vec<Pod>) -> Vec<Arc<Pod>> {
+    let kept = |mut pod: Pod| {
+        index::prune_pod(&mut pod);
+        Arc::new(pod)
+    };
+    pods.into_iter().map(kept).collect()
+}
+
 /// The ReplicaSets that make the pods of a Deployment.
 fn sets_of(deployment: &Deployment, sets: &[ReplicaSet]) -> Vec<String> {
     let is_own = |set: &&ReplicaSet| {
@@ -192,7 +190,7 @@ fn named(kind: &str, metadata: &ObjectMeta) -> String {
     workloads::maker(namespace, kind, metadata.name.as_deref().unwrap_or_default())
 }
 
-async fn in_namespaces<K>(context: &Context, namespaces: &BTreeSet<&str>) -> anyhow::Result<Vec<K>>
+async fn in_namespaces<K>(home: &Home, namespaces: &BTreeSet<&str>) -> anyhow::Result<Vec<K>>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone
@@ -200,11 +198,11 @@ where
         + DeserializeOwned,
 {
     if namespaces.len() > NAMESPACES_MAX {
-        return list(&Api::<K>::all(context.client.clone()), ListParams::default()).await;
+        return list(&Api::<K>::all(home.client.clone()), ListParams::default()).await;
     }
     let mut found = Vec::new();
     for namespace in namespaces {
-        let api = Api::<K>::namespaced(context.client.clone(), namespace);
+        let api = Api::<K>::namespaced(home.client.clone(), namespace);
         found.extend(list(&api, ListParams::default()).await?);
     }
     Ok(found)

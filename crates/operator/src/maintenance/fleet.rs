@@ -10,6 +10,7 @@ use k8s_openapi::api::{
 };
 use machinist_api::{Machine, MachineMaintenance, MachineSet};
 use machinist_core::{
+    cluster_api::maintained::is_of_cluster_api,
     maintenance::{
         Cluster, Durations, Gathered, PolicySet,
         control_plane::{self, ControlPlaneMember, EtcdAnswer, EtcdPods},
@@ -22,7 +23,7 @@ use machinist_core::{
 };
 
 use super::{
-    closer_look,
+    closer_look, home,
     memory::{Memory, Planned},
     sight::{Pictures, Sighted},
 };
@@ -32,6 +33,7 @@ pub struct Fleet {
     pub machines: Vec<Sighted>,
     pub sets: Vec<Arc<MachineSet>>,
     pub maintenances: Vec<Arc<MachineMaintenance>>,
+    /// Of this cluster.
     pub budgets: Vec<Arc<PodDisruptionBudget>>,
     pub policies: PolicySet,
     pub durations: Durations,
@@ -62,7 +64,8 @@ impl Fleet {
         for sighted in &mut machines {
             let name = sighted.machine.metadata.name.as_deref().unwrap_or_default();
             if sighted.is_of_interest() || counting.contains_key(name) {
-                sighted.look_closer(context, memory).await;
+                let within = home::within(memory.entry(name).as_ref(), context.env.now());
+                sighted.look_closer(context, memory, within).await;
                 asks_for_control_plane |= is_member(sighted);
             }
         }
@@ -125,15 +128,25 @@ impl Fleet {
         let sets: Vec<&MachineSet> = self.sets.iter().map(AsRef::as_ref).collect();
         let maintenances: Vec<&MachineMaintenance> =
             self.maintenances.iter().map(AsRef::as_ref).collect();
-        let budgets: Vec<&PodDisruptionBudget> = self.budgets.iter().map(AsRef::as_ref).collect();
+        // Budgets of another cluster say nothing of pods here, and the other way round.
+        let here: Vec<&PodDisruptionBudget> = self.budgets.iter().map(AsRef::as_ref).collect();
+        let elsewhere: Vec<Vec<&PodDisruptionBudget>> = self
+            .machines
+            .iter()
+            .map(|sighted| sighted.budgets.iter().map(AsRef::as_ref).collect())
+            .collect();
         let sightings: Vec<Sighting> =
             self.machines.iter().flat_map(|sighted| sighted.sightings.iter().cloned()).collect();
-        let machines = self.machines.iter().zip(&pods);
+        let machines = self.machines.iter().zip(&pods).zip(&elsewhere);
         let cluster = Cluster {
-            machines: machines.map(|(sighted, pods)| sighted.sight(pods)).collect(),
+            machines: machines
+                .map(|((sighted, pods), elsewhere)| {
+                    let is_elsewhere = is_of_cluster_api(&sighted.machine);
+                    sighted.sight(pods, if is_elsewhere { elsewhere } else { &here })
+                })
+                .collect(),
             sets: &sets,
             maintenances: &maintenances,
-            budgets: &budgets,
             sightings: &sightings,
             policies: &self.policies,
             durations: &self.durations,

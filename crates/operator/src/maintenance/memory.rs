@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::{apps::v1::DaemonSet, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use machinist_api::{MachineMaintenance, MaintenanceReason};
 use machinist_core::maintenance::{Note, Plan, PlanEntry};
 
-use super::closer_look::{EtcdSight, Recent};
+use super::{closer_look::EtcdSight, recent::Recent};
 use crate::{drain, engine::store::ObjectKey, machineset::capacity::catalogs::Catalogs};
 
 #[derive(Default)]
@@ -23,7 +23,13 @@ pub struct Memory {
     turn: tokio::sync::Mutex<()>,
     pub evictions: drain::Memory,
     pub catalogs: Catalogs,
-    pub daemon_sets: Recent<Vec<DaemonSet>>,
+    /// By the workload cluster; `None` for this one.
+    pub daemon_sets: Recent<Vec<DaemonSet>, Option<ObjectKey>>,
+    /// The pods on Nodes of workload clusters, and the budgets there.
+    pub pods_elsewhere: Recent<Vec<Arc<Pod>>, (ObjectKey, String)>,
+    pub budgets_elsewhere: Recent<Vec<Arc<PodDisruptionBudget>>, ObjectKey>,
+    /// Why workload clusters did not tell.
+    pub silent: Recent<String, ObjectKey>,
     pub etcd: Recent<EtcdSight>,
 }
 

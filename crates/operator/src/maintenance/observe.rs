@@ -32,6 +32,7 @@ use machinist_core::{
 use super::{
     Maintenance, closer_look,
     fleet::{Fleet, control_plane_now},
+    home::{Home, WHEN_NEAR},
     sight::{Pictures, Sighted},
 };
 use crate::{
@@ -154,7 +155,7 @@ pub async fn observe(
     let mut sighted =
         machine.as_ref().map(|machine| Sighted::of(context, &Pictures::take(context), machine));
     if let Some(sighted) = &mut sighted {
-        sighted.look_closer(context, memory).await;
+        sighted.look_closer(context, memory, WHEN_NEAR).await;
     }
     let set = set_of(context, machine.as_deref(), &work);
     // What became due only now is begun by a pass that has the turn.
@@ -183,8 +184,12 @@ pub async fn observe(
         },
     };
     let node = sighted.as_ref().and_then(|sighted| sighted.node.clone());
+    let pods_unknown = sighted.as_ref().and_then(|sighted| sighted.pods_unknown.clone());
     let pods = match (&node, phase) {
-        // They are in another cluster, and leave when the Machine is deleted.
+        // They leave when the Machine is deleted; here they are only noted.
+        (Some(_), MaintenancePhase::Acting) if is_of_cluster_api => {
+            sighted.as_ref().map(|sighted| sighted.pods.clone()).unwrap_or_default()
+        }
         _ if is_of_cluster_api => Vec::new(),
         (Some(node), MaintenancePhase::Draining | MaintenancePhase::Acting) => {
             pods_on(context, node).await?
@@ -218,7 +223,14 @@ pub async fn observe(
     };
     let workloads_missing = match (phase, &work.started_at) {
         (MaintenancePhase::Verifying, Some(since)) => {
-            closer_look::workloads_missing(context, &work.workloads, since.0).await?
+            match Home::of(context, name, work.pool.as_deref()) {
+                Ok(home) => {
+                    closer_look::workloads_missing(context, &home, &work.workloads, since.0).await?
+                }
+                // Whether they are back is not known, and that is waited for as well.
+                Err(_) if work.workloads.is_empty() => Vec::new(),
+                Err(error) => vec![error.to_string()],
+            }
         }
         _ => Vec::new(),
     };
@@ -227,6 +239,7 @@ pub async fn observe(
         let (known, now) = (stores.cluster_api.get(), context.env.instant());
         known
             .and_then(|known| known.doubt(object.spec.machinelink.as_str(), now))
+            .or_else(|| begun.and_then(|_| pods_unknown))
             .or_else(|| begun.and_then(|_| stale_reports(context, &facts, &access)))
     } else {
         doubt(context, &facts, begun, are_disks_known, &access)
@@ -370,9 +383,10 @@ async fn linked(
 ) -> anyhow::Result<Linked> {
     let node = context.stores.linked_node(&machine);
     let daemons_run = match &node {
-        // Which DaemonSets belong on a Node of another cluster is not looked at.
-        Some(node) if is_new && !maintained::is_of_cluster_api(&machine) => {
-            closer_look::daemons_run(context, &maintenance.memory, node).await?
+        Some(node) if is_new => {
+            let name = machine.metadata.name.as_deref().unwrap_or_default();
+            let home = Home::of(context, name, None)?;
+            closer_look::daemons_run(context, &maintenance.memory, &home, node).await?
         }
         Some(_) | None => true,
     };

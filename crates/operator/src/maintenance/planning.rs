@@ -21,7 +21,7 @@ use machinist_core::{
     },
 };
 
-use super::{Maintenance, fleet::Fleet, memory::Planned};
+use super::{Maintenance, fleet::Fleet, home::is_held_by_pods, memory::Planned};
 use crate::{
     cluster_api::maintained::event_target,
     context::Context,
@@ -243,6 +243,7 @@ fn recheck(
             reason.state == MaintenanceReasonState::Active && reason.missing_since.is_some()
         });
     let is_pending = !planned.plan.entries.is_empty();
+    let is_held_elsewhere = planned.plan.entries.iter().any(is_held_by_pods);
     let expiries = fleet.maintenances.iter().filter_map(|object| expiry(fleet, object));
     let policies = context.stores.maintenance.policies.list();
     let openings = policies.iter().filter_map(|policy| {
@@ -250,7 +251,7 @@ fn recheck(
     });
     [
         planned.plan.recheck(),
-        is_doubtful.then(|| later(WHILE_DOUBTFUL)).flatten(),
+        (is_doubtful || is_held_elsewhere).then(|| later(WHILE_DOUBTFUL)).flatten(),
         is_pending.then(|| later(WHILE_PENDING)).flatten(),
         expiries.filter(|at| *at > now).min(),
         openings.filter(|at| *at > now).min(),

@@ -4,7 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::{
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
 use machinist_api::{Machine, names::annotation};
 use machinist_core::{
     cloud::{Instance, InstanceId},
@@ -17,7 +20,10 @@ use machinist_core::{
     node::{self, Readiness},
 };
 
-use super::memory::Memory;
+use super::{
+    home::{self, Occupants},
+    memory::Memory,
+};
 use crate::{
     cloud::{CloudAccess, Snapshot, snapshot::Reports},
     context::Context,
@@ -57,6 +63,10 @@ pub struct Sighted {
     pub machine: Arc<Machine>,
     pub node: Option<Arc<Node>>,
     pub pods: Vec<Arc<Pod>>,
+    /// Of its workload cluster, where it is in one.
+    pub budgets: Vec<Arc<PodDisruptionBudget>>,
+    /// Why it is not known which pods are on its Node.
+    pub pods_unknown: Option<String>,
     pub instance: Option<Arc<Instance>>,
     pub access: Option<Arc<CloudAccess>>,
     pub sightings: Vec<Sighting>,
@@ -74,6 +84,8 @@ impl Sighted {
             machine: Arc::clone(machine),
             node,
             pods: Vec::new(),
+            budgets: Vec::new(),
+            pods_unknown: None,
             instance: None,
             access: None,
             sightings: Vec::new(),
@@ -128,12 +140,21 @@ impl Sighted {
         self.impaired.is_some()
     }
 
-    /// Looks at what only those need that something speaks for: pods, and the catalog.
-    pub async fn look_closer(&mut self, context: &Context, memory: &Memory) {
-        // Those of Cluster API's machines are in other clusters, and are looked at when they are drained.
-        let is_here = !is_of_cluster_api(&self.machine);
-        if let Some(node) = self.node.as_ref().filter(|_| is_here) {
-            self.pods = context.stores.pods.by_index(index::POD_BY_NODE, node::name(node));
+    /// Looks at what only those need that something speaks for: pods, and the catalog. What is asked of another cluster
+    /// for that is not older than `within`.
+    pub async fn look_closer(&mut self, context: &Context, memory: &Memory, within: Duration) {
+        match self.node.as_ref().map(|node| node::name(node)) {
+            Some(node) if is_of_cluster_api(&self.machine) => {
+                let name = self.machine.metadata.name.as_deref().unwrap_or_default();
+                match home::occupants(context, memory, name, node, within).await {
+                    Ok(Occupants { pods, budgets }) => {
+                        (self.pods, self.budgets) = (pods, budgets);
+                    }
+                    Err(error) => self.pods_unknown = Some(format!("{error:#}")),
+                }
+            }
+            Some(node) => self.pods = context.stores.pods.by_index(index::POD_BY_NODE, node),
+            None => {}
         }
         if let Some(has) = self.has_instance_store(context, memory).await {
             self.hardware.has_instance_store = has;
@@ -155,11 +176,16 @@ impl Sighted {
         catalog.sizes.get(&instance.instance_type).map(|offer| offer.has_instance_store)
     }
 
-    pub fn sight<'a>(&'a self, pods: &'a [&'a Pod]) -> MachineSight<'a> {
+    pub fn sight<'a>(
+        &'a self,
+        pods: &'a [&'a Pod],
+        budgets: &'a [&'a PodDisruptionBudget],
+    ) -> MachineSight<'a> {
         MachineSight {
             machine: &self.machine,
             node: self.node.as_deref(),
             pods,
+            budgets,
             asked: &self.asked,
             impaired: self.impaired.clone(),
             hardware: self.hardware,

@@ -20,7 +20,7 @@ use crate::{
 /// How long a pool may take to delete the machine that it was told to.
 const CHOSEN_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
-pub(super) fn decide(pass: Pass<'_>) -> MaintenanceDecision {
+pub(super) fn decide(mut pass: Pass<'_>) -> MaintenanceDecision {
     let observed = pass.observed;
     let work = pass.work();
     let uid = observed.uid().to_owned();
@@ -29,6 +29,8 @@ pub(super) fn decide(pass: Pass<'_>) -> MaintenanceDecision {
     let Some(machine) = target.filter(|one| one.metadata.deletion_timestamp.is_none()) else {
         return going(pass, target.is_some(), is_grown);
     };
+    // What is drained by its deletion was not drained before: its pods are still there to be noted.
+    pass.note_workloads();
     let is_shrunk = work.surge.is_some() && observed.pool.is_some() && !is_grown;
     if !is_shrunk {
         if let Some(why) = pass.called_off() {
@@ -124,8 +126,7 @@ fn chosen(pass: Pass<'_>, pool: &PoolSight<'_>, surge: &SurgeRecord) -> Maintena
 }
 
 /// Deletes the machine itself: its pool or its owner makes another, or a copy is there.
-fn delete(mut pass: Pass<'_>, machine: &Machine) -> MaintenanceDecision {
-    pass.note_workloads();
+fn delete(pass: Pass<'_>, machine: &Machine) -> MaintenanceDecision {
     let observed = pass.observed;
     if observed.is_control_plane {
         let name = machine.metadata.name.as_deref().unwrap_or_default();

@@ -86,6 +86,7 @@ fn retirement(instance: &str) -> Sighting {
 
 fn with<R>(objects: &Objects, look: impl FnOnce(&Gathered<'_>) -> R) -> R {
     let pods: Vec<&Pod> = objects.pods.iter().collect();
+    let budgets: Vec<&PodDisruptionBudget> = objects.budgets.iter().collect();
     let durations = Durations::default();
     let cluster = Cluster {
         machines: objects
@@ -95,6 +96,7 @@ fn with<R>(objects: &Objects, look: impl FnOnce(&Gathered<'_>) -> R) -> R {
                 machine,
                 node: node.as_ref(),
                 pods: if machine.metadata.name.as_deref() == Some("a-0") { &pods } else { &[] },
+                budgets: &budgets,
                 asked: &[Source::Api],
                 impaired: None,
                 hardware: Hardware::default(),
@@ -102,7 +104,6 @@ fn with<R>(objects: &Objects, look: impl FnOnce(&Gathered<'_>) -> R) -> R {
             .collect(),
         sets: &objects.sets.iter().collect::<Vec<_>>(),
         maintenances: &objects.maintenances.iter().collect::<Vec<_>>(),
-        budgets: &objects.budgets.iter().collect::<Vec<_>>(),
         sightings: &objects.sightings,
         policies: &objects.policies,
         durations: &durations,

@@ -99,14 +99,8 @@ impl Maintained {
     /// Changes a Node of the cluster that a pool belongs to.
     pub async fn patch_node(&self, pool: &str, node: &NodeRef, patch: Value) -> anyhow::Result<()> {
         self.require_leadership()?;
-        let name = match self.pool_object(pool) {
-            Some(Pool::Deployment(deployment)) => deployment.spec.cluster_name.clone(),
-            Some(Pool::Set(set)) => set.spec.cluster_name.clone(),
-            // It is gone, and its Nodes go with it.
-            None => return Ok(()),
-        };
-        let namespace = key(pool).map(|place| place.namespace).unwrap_or_default();
-        let cluster = ObjectKey::new(namespace, name);
+        // One that is gone takes its Nodes with it.
+        let Some(cluster) = self.cluster_of_pool(pool) else { return Ok(()) };
         let (client, nodes) = self
             .nodes
             .reached(&cluster)

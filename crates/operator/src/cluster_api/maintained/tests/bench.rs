@@ -174,6 +174,20 @@ impl Bench {
         self.put_node(node);
     }
 
+    /// Puts something into the workload cluster.
+    pub(super) fn put_there(&self, collection: &str, object: Value) {
+        self.workload.server.put(collection, object);
+    }
+
+    pub(super) fn remove_there(&self, collection: &str, name: &str) {
+        self.workload.server.delete(collection, name);
+    }
+
+    /// What the workload cluster was asked for.
+    pub(super) fn asked_there(&self) -> Vec<String> {
+        self.workload.server.lock().log.clone()
+    }
+
     pub(super) fn pause(&self, is_paused: bool) {
         let clusters = &self.fleet.context.stores.clusters;
         let known = clusters.get(&ObjectKey::new("ns", "c1")).unwrap();
@@ -351,10 +365,12 @@ impl Bench {
         // The Node of a machine that is gone goes with it.
         let known: Vec<String> = {
             let state = self.workload.server.lock();
-            state.objects.keys().map(|(_, name)| name.clone()).collect()
+            let nodes = state.objects.keys().filter(|(collection, _)| collection == NODES);
+            nodes.map(|(_, name)| name.clone()).collect()
         };
         for node in known.into_iter().filter(|node| !self.is_there(node)) {
             self.workload.server.delete(NODES, &node);
+            self.workload.server.lock().objects.retain(|_, one| one["spec"]["nodeName"] != node);
             let key = ObjectKey::cluster_wide(node.as_str());
             self.workload.store.forget_written(&key, &format!("uid-node-{node}"));
         }
@@ -374,6 +390,10 @@ impl Bench {
         object["spec"]["providerID"] = json!(format!("aws:///z/i-{machine}"));
         object["status"]["phase"] = json!("Running");
         object["status"]["nodeRef"] = json!({ "name": machine });
+        if object["metadata"]["creationTimestamp"].is_null() {
+            object["metadata"]["creationTimestamp"] =
+                json!(machinist_api::condition::to_seconds(self.base().env.now()));
+        }
         self.server.put(MACHINES, object);
         self.load();
     }
