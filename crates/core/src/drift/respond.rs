@@ -1,13 +1,16 @@
 //! What follows when an instance does not run: start it, replace the Machine, wait, or only say so.
 
 use jiff::{SignedDuration, Timestamp};
-use machinist_api::provider_status::DriftRecord;
+use machinist_api::{names::event, provider_status::DriftRecord};
 
 use super::{
     Class, DriftPolicy,
     policy::{OnStopped, OnTerminated},
 };
-use crate::{decision::FieldError, disruption::Pool};
+use crate::{
+    decision::{Announcement, FieldError},
+    disruption::Pool,
+};
 
 /// Everything that the answer depends on.
 pub struct Case<'a> {
@@ -24,6 +27,9 @@ pub struct Case<'a> {
     pub has_joined: bool,
     /// Why the cloud's word is not to be trusted, where something speaks against it.
     pub doubt: Option<&'a str>,
+    /// Whether to replace it is our choice even where the instance is certainly gone: somebody else keeps it, and may be
+    /// about to see to it.
+    pub is_kept_by_another: bool,
 }
 
 /// What to do, and the half of a sentence that says so.
@@ -55,6 +61,37 @@ impl Kind {
             Self::Replace => "Replace",
             Self::Held => "Held",
             Self::Report => "Report",
+        }
+    }
+}
+
+/// How the words begin that say what is done.
+const DELETED: &str = "the machine is deleted, and ";
+const HELD: &str = "its replacement is held: ";
+/// What they hold where it is done later.
+const LATER: &str = "the machine is replaced at ";
+
+impl Kind {
+    /// What these words say that is done. Where only the sentence is recorded, it says that as well.
+    pub fn said(words: &str) -> Self {
+        match words {
+            words if words.starts_with(DELETED) => Self::Replace,
+            words if words.starts_with(HELD) => Self::Held,
+            words if words.contains(LATER) => Self::Wait,
+            _ => Self::Report,
+        }
+    }
+}
+
+impl Response {
+    /// What is told of it besides what happened, with the whole sentence.
+    pub fn announcement(&self, message: &str) -> Option<Announcement> {
+        match self.kind {
+            Kind::Start => Some(Announcement::normal(event::STARTING_INSTANCE, message)),
+            Kind::Replace => Some(Announcement::normal(event::REPLACING, message)),
+            Kind::Held => Some(Announcement::warning(event::DISRUPTION_HELD, message)),
+            // The event that names the class says it all.
+            Kind::Wait | Kind::Report => None,
         }
     }
 }
@@ -109,13 +146,10 @@ fn stopped(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> Response {
     let grace_ends = case.record.since.checked_add(grace).unwrap_or(Timestamp::MAX);
     if grace_ends > now {
         let what = match wanted {
-            OnStopped::Start => "it is started again",
-            OnStopped::Replace | OnStopped::Report => "the machine is replaced",
+            OnStopped::Start => "it is started again at ",
+            OnStopped::Replace | OnStopped::Report => LATER,
         };
-        return wait(
-            format!("{what} at {grace_ends}, unless somebody starts it before"),
-            grace_ends,
-        );
+        return wait(format!("{what}{grace_ends}, unless somebody starts it before"), grace_ends);
     }
     match wanted {
         OnStopped::Start => start(case, now),
@@ -178,13 +212,19 @@ fn gone(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> Response {
     if is_replaced && !case.has_joined && case.class != Class::TerminatedByUser && kept_until > now
     {
         let words = format!(
-            "it never joined, and another would probably fare the same; the machine is replaced at \
-             {kept_until}"
+            "it never joined, and another would probably fare the same; {LATER}{kept_until}"
         );
         return wait(words, kept_until);
     }
     match policy.on_terminated {
         OnTerminated::Report => report("by policy nothing is done"),
+        OnTerminated::Replace if case.is_kept_by_another && case.pool.is_some() => {
+            let settled = case.record.since.checked_add(SETTLE).unwrap_or(Timestamp::MAX);
+            if settled > now {
+                return wait(format!("{LATER}{settled}"), settled);
+            }
+            replace_by_choice(case, policy, now)
+        }
         // Nobody saw it terminate, so replacing it is a choice, and the gate is asked.
         OnTerminated::Replace if case.class == Class::Vanished => {
             replace_by_choice(case, policy, now)
@@ -199,7 +239,7 @@ fn replace_by_choice(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> R
     if let Some(doubt) = case.doubt.filter(|_| !is_approved) {
         return Response {
             kind: Kind::Held,
-            words: format!("its replacement is held: {doubt}"),
+            words: format!("{HELD}{doubt}"),
             recheck: next_look(now),
         };
     }
@@ -207,7 +247,7 @@ fn replace_by_choice(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> R
         Ok(()) => replace(case),
         Err(held) => Response {
             kind: Kind::Held,
-            words: format!("its replacement is held: {}", held.0),
+            words: format!("{HELD}{}", held.0),
             recheck: next_look(now),
         },
     }
@@ -218,14 +258,14 @@ fn replace(case: &Case<'_>) -> Response {
         Some(pool) if pool.is_deleting => report("nothing is done: its pool is being deleted"),
         Some(pool) => Response {
             kind: Kind::Replace,
-            words: format!("the machine is deleted, and pool {} makes another", pool.name),
+            words: format!("{DELETED}pool {} makes another", pool.name),
             recheck: None,
         },
         None => report("nothing is done: the machine has no pool that would make another"),
     }
 }
 
-fn report(words: impl Into<String>) -> Response {
+pub(crate) fn report(words: impl Into<String>) -> Response {
     Response { kind: Kind::Report, words: words.into(), recheck: None }
 }
 

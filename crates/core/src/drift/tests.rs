@@ -165,6 +165,7 @@ struct Asked {
     startable: bool,
     joined: bool,
     doubt: Option<&'static str>,
+    is_kept_by_another: bool,
 }
 
 impl Asked {
@@ -178,6 +179,7 @@ impl Asked {
             startable: true,
             joined: true,
             doubt: None,
+            is_kept_by_another: false,
         }
     }
 
@@ -204,6 +206,7 @@ impl Asked {
                 pool: self.pool.as_ref(),
                 has_joined: self.joined,
                 doubt: self.doubt,
+                is_kept_by_another: self.is_kept_by_another,
             },
             at(now),
         );
@@ -295,6 +298,30 @@ fn the_gate_holds_choices_and_never_the_unavoidable() {
     assert_eq!(terminated.answer(0).0, Kind::Replace, "certainly gone is no choice");
 }
 
+/// Its keeper may be about to see to it, and what ends many at once is better looked at by a person.
+#[test]
+fn what_another_keeps_is_replaced_by_choice_even_when_it_is_certainly_gone() {
+    let kept = |pool| Asked {
+        pool: Some(pool),
+        is_kept_by_another: true,
+        ..Asked::gone(Class::TerminatedByProvider)
+    };
+    let few = kept(pool(20, 12, 0));
+    assert_eq!((few.answer(4).0, few.answer(5).0), (Kind::Wait, Kind::Replace));
+    let many = || kept(pool(20, 10, 0));
+    assert_eq!((many().answer(4).0, many().answer(5).0), (Kind::Wait, Kind::Held));
+    let approved = many().with("approved-until", &at(400).to_string());
+    assert_eq!(approved.answer(5).0, Kind::Replace);
+    let alone = Asked { pool: None, ..many() };
+    assert_eq!(alone.answer(5).0, Kind::Report, "nobody would make another");
+    for asked in [few, many(), alone, Asked { joined: false, ..many() }] {
+        for now in [4, 5, 300] {
+            let (kind, words) = asked.answer(now);
+            assert_eq!(Kind::said(&words), kind, "{words}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_chosen_in_the_moment_in_which_it_is_noticed() {
     for policy in ["Start", "Replace"] {
@@ -354,6 +381,7 @@ fn a_failed_start_is_told_and_tried_again_more_and_more_slowly() {
         pool: asked.pool.as_ref(),
         has_joined: true,
         doubt: None,
+        is_kept_by_another: false,
     };
     let response = respond(&case(&asked.record), at(359));
     assert_eq!((response.kind, response.recheck), (Kind::Start, Some(at(360))));

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use machinist_api::{
     Condition, ConditionSeverity, Machine,
     condition::{self, to_seconds},
-    names::{annotation, condition_type, event, reason},
+    names::{annotation, condition_type, reason},
     provider_status::DriftRecord,
 };
 
@@ -24,7 +24,7 @@ use crate::{
         Class, DriftPolicy,
         classify::{cause, why_down},
         policy::{has_control_plane_role, is_under_maintenance},
-        respond::{Case, Kind, Response, halves, respond},
+        respond::{Case, Kind, halves, respond},
     },
     entries,
     node::{self, Readiness},
@@ -151,6 +151,7 @@ pub(super) fn respond_to(
             pool: observed.pool.as_ref(),
             has_joined: draft.status.node_ref.is_some(),
             doubt: doubt(observed).filter(|_| down.class == Class::Vanished),
+            is_kept_by_another: false,
         },
         now,
     );
@@ -168,7 +169,7 @@ pub(super) fn respond_to(
         announcements.push(Announcement::warning(down.class.as_str(), &message));
     }
     if record.response != response.kind.as_str() {
-        announcements.extend(announce(&response, &message));
+        announcements.extend(response.announcement(&message));
         record.response = response.kind.as_str().to_owned();
     }
     let begins_start = response.kind == Kind::Start && response.recheck.is_none();
@@ -197,16 +198,6 @@ pub(super) fn respond_to(
     };
     decision.waiting.push(Wait::on(wait, message));
     decision
-}
-
-fn announce(response: &Response, message: &str) -> Option<Announcement> {
-    match response.kind {
-        Kind::Start => Some(Announcement::normal(event::STARTING_INSTANCE, message)),
-        Kind::Replace => Some(Announcement::normal(event::REPLACING, message)),
-        Kind::Held => Some(Announcement::warning(event::DISRUPTION_HELD, message)),
-        // The event that names the class says it all.
-        Kind::Wait | Kind::Report => None,
-    }
 }
 
 /// What speaks against the cloud's word that the instance is not there.

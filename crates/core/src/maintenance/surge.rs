@@ -6,6 +6,17 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use machinist_api::names::annotation;
+
+use crate::disruption::Pool;
+
+/// A pool as the gate counts it, without the machines that we added.
+pub fn without_surplus(mut pool: Pool) -> Pool {
+    let mark = Mark::read(pool.annotations.get(annotation::SURGE).map(String::as_str));
+    pool.desired = pool.desired.saturating_sub(mark.count());
+    pool
+}
+
 /// What the mark on a pool says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {

@@ -1,16 +1,21 @@
 //! In which clouds are the instances of Cluster API's machines looked at?
 //!
 //! A provider keeps them, and nothing is done to them here. What the cloud says of them, scheduled events and failing checks,
-//! is a reason for maintenance like any other, and what happened to them behind the cluster's back is said on their Machines.
-//! Where nobody says where to look, only Nodes tell.
+//! is a reason for maintenance like any other. What happened to them behind the cluster's back is said on their Machines, and
+//! where policy wants it, such a Machine is deleted. Where nobody says where to look, only Nodes tell.
 
-use std::{str::FromStr, time::Duration};
+use std::{collections::BTreeSet, str::FromStr, time::Duration};
 
 use kube::Api;
 use machinist_api::cluster_api::Machine;
 use machinist_core::{
     cloud::InstanceId,
-    cluster_api::instance::{self, Sight},
+    cluster_api::{
+        instance::{self, Keeping, Sight},
+        maintained::name,
+    },
+    drift::classify::why_down,
+    maintenance::step::MachineRef,
     providerspec::ProviderKind,
 };
 
@@ -19,7 +24,8 @@ use crate::{
     cloud::{CloudKey, connection::ConnectionKey},
     context::SharedContext,
     engine::{events::EventTarget, store::ObjectKey, supervisor::Spawner},
-    write::{self, Precondition, WriteError},
+    maintenance::drift_defaults,
+    write::{self, Precondition},
 };
 
 /// How often what the views show is compared with what the Machines say; asks the cloud nothing.
@@ -113,27 +119,33 @@ pub fn watch(
     }
 }
 
-/// Says on the Machines, again and again, what became of their instances. Ends with the process.
-pub async fn tell(context: SharedContext, maintained: Maintained) {
+/// Says on the Machines, again and again, what became of their instances, and does what follows. Ends with the process.
+async fn tell(context: SharedContext, maintained: Maintained) {
     loop {
         context.env.sleep(LOOK).await;
-        let is_led = context.leadership.is_held() && maintained.leadership.is_held();
-        if !is_led || context.stores.hold.wait().is_some() {
-            continue;
-        }
-        for machine in maintained.stores.machines.list() {
-            if let Err(error) = tell_of(&context, &maintained, &machine).await {
-                tracing::debug!(machine = %ObjectKey::of(&*machine), %error, "is told later");
-            }
+        look(&context, &maintained).await;
+    }
+}
+
+/// One look at all of them.
+pub async fn look(context: &SharedContext, maintained: &Maintained) {
+    let is_led = context.leadership.is_held() && maintained.leadership.is_held();
+    if !is_led || context.stores.hold.wait().is_some() {
+        return;
+    }
+    for machine in maintained.stores.machines.list() {
+        if let Err(error) = look_at(context, maintained, &machine).await {
+            let error = format!("{error:#}");
+            tracing::debug!(machine = %ObjectKey::of(&*machine), error, "is looked at later");
         }
     }
 }
 
-async fn tell_of(
+async fn look_at(
     context: &SharedContext,
     maintained: &Maintained,
     machine: &Machine,
-) -> Result<(), WriteError> {
+) -> anyhow::Result<()> {
     let provider_id = machine.spec.provider_id.as_deref().filter(|id| id.starts_with("aws://"));
     let Some(id) = provider_id.and_then(InstanceId::from_provider_id) else { return Ok(()) };
     let snapshots: Vec<_> =
@@ -146,18 +158,64 @@ async fn tell_of(
         None if are_whole => Sight::Missing(&id),
         None => Sight::Unknown,
     };
-    let Some(told) = instance::tell(machine, sight, context.env.now()) else { return Ok(()) };
-    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
-    let api = Api::<Machine>::namespaced(context.client.clone(), namespace);
-    let stored = machine.status.as_ref();
-    let written =
-        write::status(&api, machine, stored, &told.status, Precondition::Observed).await?;
-    if let Some(written) = written {
-        maintained.stores.machines.apply_written(written);
+    let name = name(&machine.metadata);
+    let Some(as_seen) = maintained.machine(&name) else { return Ok(()) };
+    // Counting its pool costs, and is for nothing while the instance runs.
+    let pool = instance::is_down(machine, sight).then(|| maintained.counted(&as_seen)).flatten();
+    let keeping = Keeping {
+        seen: &as_seen,
+        pool: pool.as_ref(),
+        defaults: drift_defaults(&context.stores, &as_seen),
+    };
+    let verdict = instance::judge(machine, sight, &keeping, context.env.now());
+    let mut decided_on = MachineRef {
+        name,
+        uid: machine.metadata.uid.clone().unwrap_or_default(),
+        resource_version: machine.metadata.resource_version.clone().unwrap_or_default(),
+    };
+    if let Some(told) = verdict.told {
+        let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+        let api = Api::<Machine>::namespaced(context.client.clone(), namespace);
+        let (stored, precondition) = (machine.status.as_ref(), Precondition::Observed);
+        let written = write::status(&api, machine, stored, &told.status, precondition).await?;
+        if let Some(written) = written {
+            decided_on.resource_version =
+                written.metadata.resource_version.clone().unwrap_or_default();
+            maintained.stores.machines.apply_written(written);
+        }
+        let announcements: Vec<_> = told.announcement.into_iter().collect();
+        context.announce(&EventTarget::of(machine), "Look", &announcements);
     }
-    let announcements: Vec<_> = told.announcement.into_iter().collect();
-    context.announce(&EventTarget::of(machine), "Look", &announcements);
+    if verdict.replaces && is_confirmed(context, &id).await? {
+        replace(context, maintained, &decided_on).await?;
+    }
     Ok(())
+}
+
+/// Whether the clouds say of the id at this moment that nothing runs there. What cannot be asked says nothing (Rule 9).
+async fn is_confirmed(context: &SharedContext, id: &InstanceId) -> anyhow::Result<bool> {
+    for (cloud, access) in context.clouds.watched() {
+        let found = access.view.confirm(BTreeSet::from([id.clone()])).await;
+        let found = found.map_err(|failure| anyhow::anyhow!("{cloud}: {}", failure.message))?;
+        if found.iter().any(|one| one.id == *id && why_down(one).is_none()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Deletes the Machine as it was decided on, so that its pool makes another.
+async fn replace(
+    context: &SharedContext,
+    maintained: &Maintained,
+    machine: &MachineRef,
+) -> anyhow::Result<()> {
+    context.require_leave()?;
+    if let Some(why) = maintained.doubt(&machine.name, context.env.instant()) {
+        anyhow::bail!("{why}");
+    }
+    tracing::info!(machine = machine.name, "its instance does not run, and it is replaced");
+    maintained.delete_machine(&context.client, machine).await
 }
 
 #[cfg(test)]

@@ -20,10 +20,14 @@ use machinist_api::{
     Machine as Seen, MachineSet as SeenPool,
     cluster_api::{API_VERSION, Cluster, Machine, MachineDeployment, MachineSet, names::kind},
 };
-use machinist_core::cluster_api::{
-    health::Gate,
-    identity::controller,
-    maintained::{self, Owners},
+use machinist_core::{
+    cluster_api::{
+        health::Gate,
+        identity::controller,
+        maintained::{self, Owners},
+    },
+    disruption,
+    maintenance::surge::without_surplus,
 };
 
 use super::{
@@ -211,6 +215,21 @@ impl Maintained {
             return Some(format!("Cluster {} does not answer", machine.spec.cluster_name));
         }
         maintained::standstill(&machine, &self.held(&machine).owners())
+    }
+
+    /// The pool of a machine as the gate counts it for that one; `None` where none would make another. What a maintenance
+    /// added is not counted.
+    pub fn counted(&self, machine: &Seen) -> Option<disruption::Pool> {
+        let owner = controller(&machine.metadata)?;
+        let pool = self.pool(&owner.name)?;
+        let members = self.members(&owner.name);
+        let nodes: Vec<Option<Arc<Node>>> = members
+            .iter()
+            .map(|one| self.node(one.metadata.name.as_deref().unwrap_or_default()))
+            .collect();
+        let members = members.iter().zip(&nodes).map(|(one, node)| (&**one, node.as_deref()));
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        Some(without_surplus(disruption::Pool::of(&pool, members, uid)))
     }
 
     /// The pools of these Machines as the gate counts them.

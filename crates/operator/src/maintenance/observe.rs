@@ -25,7 +25,7 @@ use machinist_core::{
         plan::{ClusterState, ControlPlane},
         policies::{Chosen, Subject},
         reason::Merged,
-        surge::Mark,
+        surge::without_surplus,
     },
 };
 
@@ -429,9 +429,7 @@ fn gate(
     let (Some((set, members)), Some(machine)) = (pool, machine) else { return Ok(()) };
     let uid = machine.metadata.uid.as_deref().unwrap_or_default();
     let all = members.iter().map(|member| (&*member.machine, member.node.as_deref()));
-    let mut counted = Pool::of(set, all, uid);
-    let mark = Mark::read(counted.annotations.get(annotation::SURGE).map(String::as_str));
-    counted.desired = counted.desired.saturating_sub(mark.count());
+    let counted = without_surplus(Pool::of(set, all, uid));
     let own = machine.metadata.annotations.as_ref();
     let approved = own
         .and_then(|all| all.get(annotation::APPROVED_UNTIL))

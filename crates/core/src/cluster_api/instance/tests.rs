@@ -51,11 +51,29 @@ fn said(machine: &Machine) -> Option<(String, String)> {
     Some((known.status.clone(), known.reason.clone()))
 }
 
+/// The verdict on a machine of a pool, some seconds after noon.
+fn judged(machine: &Machine, sight: Sight<'_>, pool: Option<&Pool>, seconds: i64) -> Verdict {
+    let seen = maintained::machine(machine, &Owners::default());
+    let keeping = Keeping { seen: &seen, pool, defaults: DriftDefaults::default() };
+    judge(machine, sight, &keeping, now() + jiff::SignedDuration::from_secs(seconds))
+}
+
 /// What is said after a look, and whether anybody is told.
 fn after(machine: &mut Machine, sight: Sight<'_>) -> Option<bool> {
-    let told = tell(machine, sight, now())?;
+    let told = judged(machine, sight, None, 0).told?;
     machine.status = Some(told.status);
     Some(told.announcement.is_some())
+}
+
+fn pool(desired: usize, healthy_others: usize) -> Pool {
+    Pool {
+        name: "ns/md".to_owned(),
+        desired,
+        healthy_others,
+        stopped_by_user: 0,
+        is_deleting: false,
+        annotations: Default::default(),
+    }
 }
 
 #[test]
@@ -101,7 +119,8 @@ fn a_machine_that_goes_is_expected_to_go() {
     machine.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
     let ended = instance(InstanceState::Terminated, "");
-    assert_eq!(tell(&machine, Sight::Seen(&ended), now()), None);
+    assert_eq!(judged(&machine, Sight::Seen(&ended), Some(&pool(3, 2)), 60), Verdict::default());
+    assert!(!is_down(&machine, Sight::Seen(&ended)));
 }
 
 #[test]
@@ -120,4 +139,100 @@ fn the_gate_counts_it_and_the_list_of_drift_shows_it() {
     assert_eq!((found[0].machine.as_str(), found[0].class), ("ns/m", Class::StoppedByUser));
     assert_eq!(found[0].instance.as_deref(), Some("i-m"));
     assert!(found[0].sentence.contains("a health check acts on its Node"), "{}", found[0].sentence);
+}
+
+#[test]
+fn policy_says_whether_a_machine_is_replaced_and_the_gate_whether_it_may() {
+    let ended = instance(InstanceState::Terminated, "Client.UserInitiatedShutdown");
+    let stopped = instance(InstanceState::Stopped, "Client.UserInitiatedShutdown");
+    let (few, many) = (pool(5, 3), pool(5, 2));
+    let control_plane = json!({ "cluster.x-k8s.io/control-plane": "" });
+    let table = [
+        ("ended", &ended, Some(&few), json!({}), true, "pool ns/md makes another"),
+        ("ended, a storm", &ended, Some(&many), json!({}), false, "its replacement is held"),
+        (
+            "ended, a storm, approved",
+            &ended,
+            Some(&many),
+            json!({ "machinist.dev/approved-until": "2026-01-01T13:00:00Z" }),
+            true,
+            "makes another",
+        ),
+        ("ended, no pool", &ended, None, json!({}), false, "has no pool"),
+        (
+            "ended, report",
+            &ended,
+            Some(&few),
+            json!({ "machinist.dev/on-terminated": "Report" }),
+            false,
+            "its provider keeps it",
+        ),
+        ("on hold", &ended, Some(&few), json!({ "machinist.dev/hold": "x" }), false, "on hold: x"),
+        (
+            "paused",
+            &ended,
+            Some(&few),
+            json!({ "cluster.x-k8s.io/paused": "" }),
+            false,
+            "the Machine has the annotation",
+        ),
+        ("stopped", &stopped, Some(&few), json!({}), false, "its provider keeps it"),
+        (
+            "stopped, replace",
+            &stopped,
+            Some(&few),
+            json!({ "machinist.dev/on-stopped": "Replace" }),
+            true,
+            "makes another",
+        ),
+        (
+            "stopped, start",
+            &stopped,
+            Some(&few),
+            json!({ "machinist.dev/on-stopped": "Start" }),
+            false,
+            "nobody but its provider may start",
+        ),
+        (
+            "bad value",
+            &ended,
+            Some(&few),
+            json!({ "machinist.dev/on-terminated": "Restart" }),
+            false,
+            "Unsupported value",
+        ),
+    ];
+    for (name, instance, pool, annotations, replaces, words) in table {
+        let mut machine = machine();
+        machine.metadata.annotations = Some(serde_json::from_value(annotations).unwrap());
+        let first = judged(&machine, Sight::Seen(instance), pool, 0);
+        assert!(!first.replaces, "{name}: not in the moment in which it is noticed");
+        machine.status = Some(first.told.unwrap().status);
+        let then = judged(&machine, Sight::Seen(instance), pool, 600);
+        assert_eq!(then.replaces, replaces, "{name}");
+        if let Some(told) = then.told {
+            machine.status = Some(told.status);
+        }
+        let message = &condition::find(conditions_of(&machine), INSTANCE_RUNNING).unwrap().message;
+        assert!(message.contains(words), "{name}: {message}");
+        let again = judged(&machine, Sight::Seen(instance), pool, 600);
+        assert_eq!((again.told, again.replaces), (None, replaces), "{name}: said once");
+    }
+    let mut machine = machine();
+    machine.metadata.labels = Some(serde_json::from_value(control_plane).unwrap());
+    after(&mut machine, Sight::Seen(&ended));
+    assert!(!judged(&machine, Sight::Seen(&ended), Some(&few), 600).replaces, "its own controller");
+}
+
+#[test]
+fn what_was_seen_to_end_is_replaced_also_when_the_cloud_has_forgotten_it() {
+    let (id, few) = (InstanceId("i-m".to_owned()), pool(5, 3));
+    let ended = instance(InstanceState::Terminated, "");
+    let mut machine = machine();
+    assert!(!judged(&machine, Sight::Missing(&id), Some(&few), 600).replaces);
+    after(&mut machine, Sight::Seen(&ended));
+    let verdict = judged(&machine, Sight::Missing(&id), Some(&few), 600);
+    assert!(verdict.replaces, "a process may have died before it was done");
+    let announced = verdict.told.unwrap().announcement.unwrap();
+    assert_eq!(announced.reason, "Replacing");
 }

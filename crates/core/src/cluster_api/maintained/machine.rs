@@ -6,7 +6,11 @@ use super::{
 use crate::{
     cloud::InstanceId,
     cluster_api::{identity::controller, scaling::conditions_of},
-    drift::{Class, policy::has_control_plane_role, respond::Kind},
+    drift::{
+        Class,
+        policy::has_control_plane_role,
+        respond::{Kind, halves},
+    },
     maintenance::action::Replacement,
 };
 use k8s_openapi::{
@@ -93,7 +97,10 @@ fn provider_status(machine: &Machine) -> Option<RawObject> {
     let drift = running.zip(class).map(|(known, class)| DriftRecord {
         class: class.as_str().to_owned(),
         since: known.last_transition_time.0,
-        response: Kind::Report.as_str().to_owned(),
+        response: halves(&known.message)
+            .map_or(Kind::Report, |(_, words)| Kind::said(words))
+            .as_str()
+            .to_owned(),
         attempts: 0,
         acted_at: None,
         failure: None,

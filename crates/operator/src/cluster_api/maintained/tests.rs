@@ -4,6 +4,7 @@
 //! provider, the Nodes and the deletion of a Machine are played.
 
 mod bench;
+mod drifting;
 mod occupied;
 mod waking;
 

@@ -1,6 +1,8 @@
 //! A cluster around the controllers: a deployment that is kept at its size by Cluster API's own controllers, machines that
 //! boot, and Nodes in a cluster of their own. Each process of the operator is a new one on the same API server.
 
+mod cloud;
+
 use std::{
     collections::BTreeMap,
     sync::{
