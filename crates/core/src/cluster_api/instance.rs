@@ -1,8 +1,8 @@
 //! What does the cloud say of the instance of a Machine, where somebody looks, how is that said on the Machine, and what follows?
 //!
 //! The instance is its provider's, and nobody else starts it. By the same words of policy as for the other API, a Machine
-//! whose instance is gone, or is stopped, is deleted, so that its pool makes another. That is our choice and asks the gate,
-//! which counts such a machine as out of work.
+//! whose instance is gone, or is stopped, is deleted, so that its pool makes another. Of a stopped one that is our choice and
+//! asks the gate, which counts such a machine as out of work.
 
 #[cfg(test)]
 mod tests;
@@ -194,7 +194,6 @@ fn response(
         pool: keeping.pool,
         has_joined: machine.status.as_ref().is_some_and(|status| status.node_ref.is_some()),
         doubt: None,
-        is_kept_by_another: true,
     };
     respond(&case, now)
 }

@@ -27,9 +27,6 @@ pub struct Case<'a> {
     pub has_joined: bool,
     /// Why the cloud's word is not to be trusted, where something speaks against it.
     pub doubt: Option<&'a str>,
-    /// Whether to replace it is our choice even where the instance is certainly gone: somebody else keeps it, and may be
-    /// about to see to it.
-    pub is_kept_by_another: bool,
 }
 
 /// What to do, and the half of a sentence that says so.
@@ -218,13 +215,6 @@ fn gone(case: &Case<'_>, policy: &DriftPolicy, now: Timestamp) -> Response {
     }
     match policy.on_terminated {
         OnTerminated::Report => report("by policy nothing is done"),
-        OnTerminated::Replace if case.is_kept_by_another && case.pool.is_some() => {
-            let settled = case.record.since.checked_add(SETTLE).unwrap_or(Timestamp::MAX);
-            if settled > now {
-                return wait(format!("{LATER}{settled}"), settled);
-            }
-            replace_by_choice(case, policy, now)
-        }
         // Nobody saw it terminate, so replacing it is a choice, and the gate is asked.
         OnTerminated::Replace if case.class == Class::Vanished => {
             replace_by_choice(case, policy, now)

@@ -165,7 +165,6 @@ struct Asked {
     startable: bool,
     joined: bool,
     doubt: Option<&'static str>,
-    is_kept_by_another: bool,
 }
 
 impl Asked {
@@ -179,7 +178,6 @@ impl Asked {
             startable: true,
             joined: true,
             doubt: None,
-            is_kept_by_another: false,
         }
     }
 
@@ -206,7 +204,6 @@ impl Asked {
                 pool: self.pool.as_ref(),
                 has_joined: self.joined,
                 doubt: self.doubt,
-                is_kept_by_another: self.is_kept_by_another,
             },
             at(now),
         );
@@ -298,24 +295,20 @@ fn the_gate_holds_choices_and_never_the_unavoidable() {
     assert_eq!(terminated.answer(0).0, Kind::Replace, "certainly gone is no choice");
 }
 
-/// Its keeper may be about to see to it, and what ends many at once is better looked at by a person.
+/// Where no record is kept, the sentence is the record.
 #[test]
-fn what_another_keeps_is_replaced_by_choice_even_when_it_is_certainly_gone() {
-    let kept = |pool| Asked {
-        pool: Some(pool),
-        is_kept_by_another: true,
-        ..Asked::gone(Class::TerminatedByProvider)
-    };
-    let few = kept(pool(20, 12, 0));
-    assert_eq!((few.answer(4).0, few.answer(5).0), (Kind::Wait, Kind::Replace));
-    let many = || kept(pool(20, 10, 0));
-    assert_eq!((many().answer(4).0, many().answer(5).0), (Kind::Wait, Kind::Held));
-    let approved = many().with("approved-until", &at(400).to_string());
-    assert_eq!(approved.answer(5).0, Kind::Replace);
-    let alone = Asked { pool: None, ..many() };
-    assert_eq!(alone.answer(5).0, Kind::Report, "nobody would make another");
-    for asked in [few, many(), alone, Asked { joined: false, ..many() }] {
-        for now in [4, 5, 300] {
+fn sentence_says_what_is_done() {
+    let terminated = || Asked::gone(Class::TerminatedByProvider);
+    let half = || Some(pool(20, 10, 0));
+    let cases = [
+        terminated(),
+        Asked { joined: false, ..terminated() },
+        Asked { pool: None, ..terminated() },
+        Asked { pool: half(), ..Asked::gone(Class::Vanished) },
+        Asked { pool: half(), ..Asked::stop() }.with("on-stopped", "Replace"),
+    ];
+    for asked in cases {
+        for now in [4, AFTER_GRACE] {
             let (kind, words) = asked.answer(now);
             assert_eq!(Kind::said(&words), kind, "{words}");
         }
@@ -381,7 +374,6 @@ fn a_failed_start_is_told_and_tried_again_more_and_more_slowly() {
         pool: asked.pool.as_ref(),
         has_joined: true,
         doubt: None,
-        is_kept_by_another: false,
     };
     let response = respond(&case(&asked.record), at(359));
     assert_eq!((response.kind, response.recheck), (Kind::Start, Some(at(360))));

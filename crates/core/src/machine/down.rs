@@ -151,7 +151,6 @@ pub(super) fn respond_to(
             pool: observed.pool.as_ref(),
             has_joined: draft.status.node_ref.is_some(),
             doubt: doubt(observed).filter(|_| down.class == Class::Vanished),
-            is_kept_by_another: false,
         },
         now,
     );

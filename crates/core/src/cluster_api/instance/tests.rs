@@ -149,12 +149,23 @@ fn policy_says_whether_a_machine_is_replaced_and_the_gate_whether_it_may() {
     let control_plane = json!({ "cluster.x-k8s.io/control-plane": "" });
     let table = [
         ("ended", &ended, Some(&few), json!({}), true, "pool ns/md makes another"),
-        ("ended, a storm", &ended, Some(&many), json!({}), false, "its replacement is held"),
+        ("ended, with many others", &ended, Some(&many), json!({}), true, "makes another"),
         (
-            "ended, a storm, approved",
-            &ended,
+            "stopped, replace, a storm",
+            &stopped,
             Some(&many),
-            json!({ "machinist.dev/approved-until": "2026-01-01T13:00:00Z" }),
+            json!({ "machinist.dev/on-stopped": "Replace" }),
+            false,
+            "its replacement is held",
+        ),
+        (
+            "stopped, replace, a storm, approved",
+            &stopped,
+            Some(&many),
+            json!({
+                "machinist.dev/on-stopped": "Replace",
+                "machinist.dev/approved-until": "2026-01-01T13:00:00Z",
+            }),
             true,
             "makes another",
         ),
@@ -206,7 +217,8 @@ fn policy_says_whether_a_machine_is_replaced_and_the_gate_whether_it_may() {
         let mut machine = machine();
         machine.metadata.annotations = Some(serde_json::from_value(annotations).unwrap());
         let first = judged(&machine, Sight::Seen(instance), pool, 0);
-        assert!(!first.replaces, "{name}: not in the moment in which it is noticed");
+        let is_stopped = name.starts_with("stopped");
+        assert!(!(is_stopped && first.replaces), "{name}: not when it is noticed");
         machine.status = Some(first.told.unwrap().status);
         let then = judged(&machine, Sight::Seen(instance), pool, 600);
         assert_eq!(then.replaces, replaces, "{name}");
