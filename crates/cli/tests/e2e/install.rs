@@ -28,12 +28,13 @@ use crate::arena::{Arena, cluster, run};
 pub const FOREIGN_KINDS: &str = include_str!("assets/foreign-kinds.yaml");
 
 /// Everything that can be switched on, as in deploy/kustomize/everything.
-const EVERYTHING: [&str; 5] = [
+const EVERYTHING: [&str; 6] = [
     "namespace.create=true",
     "monitoring.enabled=true",
     "certificates.mode=cert-manager",
     "terminationHandler.enabled=true",
     "page.enabled=true",
+    "clusterApi.enabled=true",
 ];
 
 /// What somebody on OpenShift without the cluster-version-operator would choose.
@@ -50,7 +51,7 @@ const ON_OPENSHIFT: [&str; 9] = [
 ];
 
 /// Every value that becomes a flag or a field.
-const WITH_EXTRAS: [&str; 12] = [
+const WITH_EXTRAS: [&str; 17] = [
     "replicas=1",
     "listenAddress=::",
     "approveBootstrapTokens=true",
@@ -63,6 +64,11 @@ const WITH_EXTRAS: [&str; 12] = [
     "serviceAccountAnnotations.eks\\.amazonaws\\.com/role-arn=arn:aws:iam::1:role/machinist",
     "imagePullSecrets[0].name=pull",
     "nodeGuard=false",
+    "clusterApi.enabled=true",
+    "clusterApi.namespace=team-a",
+    "clusterApi.leaseNamespace=capi-elsewhere",
+    "clusterApi.clouds[0]=region=eu-west-1\\,secret=team-a/aws-view\\,tag=c1",
+    "clusterApi.clouds[1]=region=eu-west-2\\,secret=team-a/aws-view\\,tag=c2",
 ];
 
 #[test]
@@ -93,6 +99,8 @@ fn the_chart_passes_its_own_linter_and_refuses_values_that_cannot_be_meant() {
             "replicas=0",
             "extraArgs={terminate-orphans}",
             "networkPolicies.extraEgressPorts={70000}",
+            "clusterApi.leaseNamespace=",
+            "clusterApi.clouds={eu-west-1}",
             "monitorring.enabled=true",
         ] {
             let output = helm("lint", &["--strict"], &[value]).await;
@@ -239,7 +247,7 @@ fn the_operator_links_nothing_that_the_image_lacks() {
     });
 }
 
-/// Makes the kinds of others, once, where the cluster does not have them.
+/// Makes the kinds and namespaces of others, once, where the cluster does not have them.
 async fn foreign_kinds(client: &Client) {
     static DONE: OnceCell<()> = OnceCell::const_new();
     DONE.get_or_init(|| async {
@@ -254,7 +262,12 @@ async fn foreign_kinds(client: &Client) {
                 apply_crds(client, &definition.to_string()).await.unwrap();
             }
         }
-        for name in ["openshift-cloud-credential-operator", "openshift-machine-api"] {
+        for name in [
+            "openshift-cloud-credential-operator",
+            "openshift-machine-api",
+            "capi-system",
+            "capi-elsewhere",
+        ] {
             let namespace =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
             machinist_testbed::manifests::apply(client, namespace).await.unwrap();
