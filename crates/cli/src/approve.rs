@@ -39,7 +39,7 @@ pub async fn run(args: ApproveArgs) -> anyhow::Result<()> {
     };
     let snapshot = snapshot::read(&fleet, Extent::Whole).await?;
     snapshot.require_machines()?;
-    let approval = with_plan(&snapshot, &[], now, |picture| decide(&target, how, picture))?;
+    let approval = with_plan(&snapshot, &[], now, |picture| decide(&target, how, picture, &zone))?;
     let effect = Effect::of(args.dry_run);
     if let Some(write) = &approval.write {
         send(write, &args, effect).await?;
@@ -56,7 +56,7 @@ fn until(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
     })
 }
 
-fn decide(target: &Target, how: How, picture: &Picture<'_>) -> anyhow::Result<Change> {
+fn decide(target: &Target, how: How, picture: &Picture<'_>, zone: &Zone) -> anyhow::Result<Change> {
     let change = match target.kind {
         Kind::Machine => approve::machine(&target.name, how, picture),
         Kind::Pool => approve::pool(&target.name, how, picture),
@@ -74,7 +74,7 @@ fn decide(target: &Target, how: How, picture: &Picture<'_>) -> anyhow::Result<Ch
             approve::machine(name_of(sight.machine), how, picture)
         }
     };
-    Ok(change.map_err(Hinted::from)?)
+    Ok(change.map_err(|refusal| Hinted::refused(refusal, zone, picture.now))?)
 }
 
 async fn send(write: &Write, args: &ApproveArgs, effect: Effect) -> anyhow::Result<()> {

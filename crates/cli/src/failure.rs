@@ -3,6 +3,10 @@
 use std::error::Error;
 
 use clap::builder::styling::{AnsiColor, Style};
+use jiff::Timestamp;
+use machinist_core::overview::wish::Refusal;
+
+use crate::zone::Zone;
 
 /// A failure with advice. The advice is printed on a line of its own, last.
 #[derive(Debug, thiserror::Error)]
@@ -19,16 +23,15 @@ impl Hinted {
         Self { what: what.into(), hint: hint.into(), source: None }
     }
 
+    /// A refusal of core, with its times in the person's zone. The hint stays as it is: it names commands.
+    pub fn refused(refusal: Refusal, zone: &Zone, now: Timestamp) -> Self {
+        Self::new(zone.localize(&refusal.what, now), refusal.hint)
+    }
+
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
-    }
-}
-
-impl From<machinist_core::overview::wish::Refusal> for Hinted {
-    fn from(refusal: machinist_core::overview::wish::Refusal) -> Self {
-        Self::new(refusal.what, refusal.hint)
     }
 }
 

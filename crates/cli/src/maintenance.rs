@@ -45,7 +45,7 @@ pub async fn run(args: MaintenanceArgs) -> anyhow::Result<()> {
     };
     let signature = Signature { by, at: now };
     let change = pause::decide(&wish, &place, &snapshot.objects(), &signature);
-    let change = change.map_err(Hinted::from)?;
+    let change = change.map_err(|refusal| Hinted::refused(refusal, &zone, now))?;
     let effect = Effect::of(of.dry_run);
     if let Some(write) = &change.write {
         annotate::send(&connection.client, write, effect).await.map_err(|error| {

@@ -14,7 +14,7 @@ use crate::{
 fn decided(what: &str, any_reason: bool, snapshot: &Snapshot) -> anyhow::Result<Change> {
     let target = Target::read(&[what.to_owned()]).unwrap();
     let how = How { any_reason, until: at("2026-11-02T11:00:00Z") };
-    with_plan(snapshot, &[], now(), |picture| decide(&target, how, picture))
+    with_plan(snapshot, &[], now(), |picture| decide(&target, how, picture, &berlin()))
 }
 
 const APPROVED: &str = "machinist.dev/maintenance-approved";

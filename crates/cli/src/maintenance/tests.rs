@@ -189,7 +189,7 @@ async fn pauses_and_their_ends_read_as_they_always_did() {
                 }
                 done.text(output, &berlin(), now()).unwrap()
             }
-            Err(refusal) => failure::text(&Hinted::from(refusal).into()),
+            Err(refusal) => failure::text(&Hinted::refused(refusal, &berlin(), now()).into()),
         };
         text.push_str(&format!("$ machinist maintenance {words}\n{answer}\n"));
     };
