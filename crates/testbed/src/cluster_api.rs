@@ -6,6 +6,7 @@
 //! registered, so nothing is defaulted: [`objects`] writes everything out.
 
 pub mod objects;
+pub mod pod;
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,6 +17,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use self::pod::Pod;
 use crate::api_access::ADMINISTRATORS;
 use crate::cluster::Cluster;
 use crate::control_plane::free_ports;
@@ -68,7 +70,9 @@ impl ClusterApi {
             // There is none; the other backend is never asked for.
             ("DOCKER_HOST".to_owned(), "unix:///nonexistent/docker.sock".into()),
         ];
-        self.start(cluster, PROVIDER_USER, &self.programs.provider, arguments, environment).await
+        let config =
+            self.config(cluster, PROVIDER_USER, &self.programs.provider, arguments, environment)?;
+        cluster.start_operator(config).await
     }
 
     /// Starts the core manager, for the objects of one place (see [`objects::labels`]) and with its default
@@ -80,17 +84,30 @@ impl ClusterApi {
         place: &str,
     ) -> anyhow::Result<OperatorProcess> {
         let arguments = vec![format!("--watch-filter={place}").into()];
-        self.start(cluster, CORE_USER, &self.programs.core, arguments, Vec::new()).await
+        let config = self.config(cluster, CORE_USER, &self.programs.core, arguments, Vec::new())?;
+        cluster.start_operator(config).await
     }
 
-    async fn start(
+    /// Starts the core manager as a Pod of its Deployment, with the arguments that stand there: for the objects of all
+    /// namespaces, and with `--leader-elect` only while it holds its lease in that namespace.
+    pub async fn start_core_as(
+        &self,
+        pod: &Pod<'_>,
+        cluster: &Cluster,
+        arguments: Vec<OsString>,
+    ) -> anyhow::Result<OperatorProcess> {
+        let config = self.config(cluster, CORE_USER, &self.programs.core, arguments, Vec::new())?;
+        cluster.start_operator(pod.around(config)).await
+    }
+
+    fn config(
         &self,
         cluster: &Cluster,
         user: &str,
         program: &Path,
         mut arguments: Vec<OsString>,
         environment: Vec<(String, OsString)>,
-    ) -> anyhow::Result<OperatorProcess> {
+    ) -> anyhow::Result<OperatorConfig> {
         let path = self.folder.join(format!("{user}.kubeconfig"));
         let kubeconfig = cluster.access().write_kubeconfig(&path, user, Some(ADMINISTRATORS))?;
         let [webhook_port] = free_ports()?;
@@ -106,14 +123,13 @@ impl ClusterApi {
             "--health-addr=0".into(),
             "--diagnostics-address=0".into(),
         ]);
-        let config = OperatorConfig {
+        Ok(OperatorConfig {
             // Several run in one cluster, each in a namespace of its own.
             name: format!("{user}-{webhook_port}"),
             program: program.to_owned(),
             arguments,
             environment,
-        };
-        cluster.start_operator(config).await
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::singletons::MACHINE_NAMESPACE;
 pub const SHIPPED_RULES: &str = include_str!("../../../deploy/kustomize/base/rbac.yaml");
 
 /// What is shipped besides for management clusters of Cluster API.
-const CLUSTER_API_RULES: &str =
+pub const CLUSTER_API_RULES: &str =
     include_str!("../../../deploy/kustomize/components/cluster-api/rbac.yaml");
 
 /// Where Cluster API's core manager has its lease.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -25,7 +26,7 @@ use machinist_testbed::{
     guard::Guard,
     manifests::{apply, apply_crds, documents},
     operator_process::{OperatorConfig, OperatorProcess},
-    permissions::SHIPPED_RULES,
+    permissions::{CLUSTER_API_RULES, SHIPPED_RULES},
     programs::Progress,
 };
 use serde_json::{Value, json};
@@ -45,10 +46,12 @@ use crate::{
 };
 
 /// For one page; the cores may be busy with something else.
-const PATIENCE: Duration = Duration::from_secs(600);
-const POLL: Duration = Duration::from_millis(200);
+pub const PATIENCE: Duration = Duration::from_secs(600);
+pub const POLL: Duration = Duration::from_millis(200);
 /// As whom the API server knows the operator that the chart installs.
 const OPERATOR_USER: &str = "system:serviceaccount:openshift-machine-api:machinist-operator";
+/// The operator's one Pod, which holds its leases too.
+const POD: &str = "machinist-operator-0";
 /// What OpenShift has besides the kinds that our own manifests name.
 const CLUSTER_VERSION: &str = include_str!("../assets/cluster-version.yaml");
 
@@ -143,30 +146,44 @@ impl Reader {
             ("machine-api-operator", "operator"),
             ("machine-api-controllers", "machine-controller"),
         ] {
-            apply(client, deployment(name, container)).await.unwrap();
+            let container =
+                json!({ "name": container, "image": "registry.example.com/machine-api" });
+            apply(client, deployment(DEFAULT_NAMESPACE, name, &container)).await.unwrap();
         }
     }
 
     /// Runs the operator wherever a Deployment of it is there, for as long as it is.
     pub async fn play_the_pods(&self) {
-        let deployments: Api<Deployment> =
-            Api::namespaced(self.cluster.admin().clone(), DEFAULT_NAMESPACE);
         let port = free_port();
+        let start = async |deployment: &Value| self.start_operator(deployment, port).await;
+        self.play(DEFAULT_NAMESPACE, "machinist-operator", start).await;
+    }
+
+    /// Runs a process while a Deployment wants replicas, and another one when the Deployment changes.
+    pub async fn play(
+        &self,
+        namespace: &str,
+        name: &str,
+        start: impl AsyncFn(&Value) -> OperatorProcess,
+    ) {
+        let deployments: Api<Deployment> = Api::namespaced(self.cluster.admin().clone(), namespace);
         let mut running: Option<(Value, OperatorProcess)> = None;
         loop {
             // An API server that is slow to answer is asked again.
-            let Ok(found) = deployments.get_opt("machinist-operator").await else {
+            let Ok(found) = deployments.get_opt(name).await else {
                 sleep(POLL).await;
                 continue;
             };
-            let template = found.and_then(|one| one.spec).map(|spec| json!({ "spec": spec }));
-            let current = running.as_ref().map(|(template, _)| template);
-            if template.as_ref() != current {
+            let spec = found.and_then(|one| one.spec).filter(|spec| spec.replicas != Some(0));
+            let template = spec.map(|spec| json!({ "spec": spec }));
+            // One that ended, because it lost its lease for example, is started again.
+            let current = running.as_ref().filter(|(_, process)| process.process().is_running());
+            if template.as_ref() != current.map(|(template, _)| template) {
                 if let Some((_, process)) = running.take() {
                     process.stop().await;
                 }
                 if let Some(template) = template {
-                    let process = self.start_operator(&template, port).await;
+                    let process = start(&template).await;
                     running = Some((template, process));
                 }
             }
@@ -175,8 +192,7 @@ impl Reader {
     }
 
     async fn start_operator(&self, deployment: &Value, port: u16) -> OperatorProcess {
-        let container =
-            container_of(deployment, DEFAULT_NAMESPACE, "machinist-operator-0").unwrap();
+        let container = container_of(deployment, DEFAULT_NAMESPACE, POD).unwrap();
         let kubeconfig = self.cluster.folder().join("guide-operator.kubeconfig");
         self.cluster.access().write_kubeconfig(&kubeconfig, OPERATOR_USER, None).unwrap();
         let mut flags = container.flags;
@@ -197,15 +213,11 @@ impl Reader {
             ("--cloud-report-period", "1s"),
             ("--launch-visibility", "5s"),
             // Whoever comes next is the same Pod to the leases.
-            ("--identity", "guide"),
+            ("--identity", POD),
         ] {
             flags.insert(flag.to_owned(), value.to_owned());
         }
-        let arguments = flags.into_iter().map(|(flag, value)| match value.as_str() {
-            "" => flag,
-            _ => format!("{flag}={value}"),
-        });
-        let mut config = OperatorConfig::find(arguments.map(Into::into).collect()).unwrap();
+        let mut config = OperatorConfig::find(arguments(flags)).unwrap();
         let environment = container.environment.into_iter();
         config.environment = environment.map(|(name, value)| (name, value.into())).collect();
         self.cluster.start_operator(config).await.unwrap()
@@ -215,10 +227,12 @@ impl Reader {
     async fn clear(&self) {
         let client = self.cluster.admin();
         let roles: Api<ClusterRole> = Api::all(client.clone());
-        for role in documents(SHIPPED_RULES).unwrap() {
-            if role["kind"] == "ClusterRole" {
-                let name = role["metadata"]["name"].as_str().unwrap();
-                roles.delete(name, &DeleteParams::default()).await.unwrap();
+        for rules in [SHIPPED_RULES, CLUSTER_API_RULES] {
+            for role in documents(rules).unwrap() {
+                if role["kind"] == "ClusterRole" {
+                    let name = role["metadata"]["name"].as_str().unwrap();
+                    roles.delete(name, &DeleteParams::default()).await.unwrap();
+                }
             }
         }
         let secrets: Api<Secret> = Api::namespaced(client.clone(), DEFAULT_NAMESPACE);
@@ -246,6 +260,10 @@ impl Reader {
             assert!(Instant::now() < deadline, "no node joins");
             sleep(POLL).await;
         }
+    }
+
+    pub const fn cluster(&self) -> &Cluster {
+        &self.cluster
     }
 
     pub async fn finish(self) {
@@ -285,19 +303,26 @@ async fn prepare(cluster: &Cluster, place: &Path) -> BTreeMap<&'static str, Stri
     ])
 }
 
-fn deployment(name: &str, container: &str) -> Value {
+/// A Deployment with one Pod of one container.
+pub fn deployment(namespace: &str, name: &str, container: &Value) -> Value {
     let labels = json!({ "k8s-app": name });
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": { "name": name, "namespace": DEFAULT_NAMESPACE },
+        "metadata": { "name": name, "namespace": namespace },
         "spec": {
             "replicas": 1,
             "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": container, "image": "registry.example.com/machine-api" }] },
-            },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
         },
     })
+}
+
+/// Flags as a program is given them.
+pub fn arguments(flags: BTreeMap<String, String>) -> Vec<OsString> {
+    let arguments = flags.into_iter().map(|(flag, value)| match value.as_str() {
+        "" => flag,
+        _ => format!("{flag}={value}"),
+    });
+    arguments.map(Into::into).collect()
 }
