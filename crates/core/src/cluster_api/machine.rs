@@ -10,6 +10,7 @@ pub mod deleting;
 pub mod deprecated;
 pub mod draining;
 pub mod node;
+pub mod node_keys;
 pub mod observed;
 mod references;
 mod summary;

@@ -7,7 +7,12 @@ use jiff::SignedDuration;
 use kube::{Client, Resource, core::NamespaceResourceScope};
 use machinist_api::cluster_api::names::{lease, reason};
 use machinist_core::{
-    cluster_api::machine::observed::Policy, decision::Wait, lease::LeaseTimings,
+    cluster_api::machine::{
+        node_keys::{KeyPattern, NodeKeys},
+        observed::Policy,
+    },
+    decision::Wait,
+    lease::LeaseTimings,
     machineset::Ceilings,
 };
 
@@ -76,6 +81,17 @@ pub struct ClusterApiArgs {
     /// with the account's credentials, and the cluster's name in the tag kubernetes.io/cluster/NAME. May be given several times.
     #[arg(long, value_name = "region=R,secret=NAMESPACE/NAME,tag=NAME")]
     pub cluster_api_cloud: Vec<WatchedCloud>,
+
+    /// Which labels of a Machine of Cluster API its Node gets, besides those of node.cluster.x-k8s.io,
+    /// node-restriction.kubernetes.io and node-role.kubernetes.io: those whose key matches this regular expression. May be
+    /// given several times.
+    #[arg(long, value_name = "REGEX")]
+    pub cluster_api_additional_sync_machine_labels: Vec<KeyPattern>,
+
+    /// Which annotations of a Machine of Cluster API its Node gets, besides those of node.cluster.x-k8s.io: those whose key
+    /// matches this regular expression. May be given several times.
+    #[arg(long, value_name = "REGEX")]
+    pub cluster_api_additional_sync_machine_annotations: Vec<KeyPattern>,
 }
 
 /// What is started, and what it is given.
@@ -118,6 +134,10 @@ pub fn start(starting: &Starting<'_>) -> anyhow::Result<Arc<Context>> {
             remote_conditions_grace: SignedDuration::try_from(
                 args.cluster_api_remote_conditions_grace,
             )?,
+            node_keys: NodeKeys {
+                labels: args.cluster_api_additional_sync_machine_labels.clone(),
+                annotations: args.cluster_api_additional_sync_machine_annotations.clone(),
+            },
         },
         spawner: (*spawner).clone(),
         wake: Arc::new(move |key| to.add(key)),

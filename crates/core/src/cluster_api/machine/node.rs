@@ -6,12 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use machinist_api::cluster_api::{
     MachineNodeRef, MachineTaint,
-    names::{annotation, event, label, node_domain, taint},
+    names::{annotation, event, label, taint},
 };
 use serde_json::{Map, Value, json};
 
 use super::{
     decide::{Action, Pass},
+    node_keys::NodeKeys,
     observed::{Connection, NodeLookup, Observed},
 };
 use crate::{
@@ -74,7 +75,7 @@ fn take(pass: &mut Pass<'_>, found: &Node) {
     if observed.is_deleting() || node::is_deleting(found) {
         return;
     }
-    if let Some(patch) = sync(observed, found) {
+    if let Some(patch) = sync(observed, &pass.policy.node_keys, found) {
         pass.after.push(Action::PatchNode { node: name.to_owned(), patch });
     }
 }
@@ -88,11 +89,11 @@ pub(super) fn claimed(observed: &Observed<'_>, node: &str) -> String {
 }
 
 /// What to change of the Node: a merge patch, or `None` when all is as it should be.
-pub fn sync(observed: &Observed<'_>, node: &Node) -> Option<Value> {
+fn sync(observed: &Observed<'_>, keys: &NodeKeys, node: &Node) -> Option<Value> {
     let present = node.metadata.annotations.clone().unwrap_or_default();
-    let labels = wanted_labels(observed);
+    let labels = wanted_labels(observed, keys);
     let mut annotations = bookkeeping(observed);
-    let own = wanted_annotations(observed);
+    let own = wanted_annotations(observed, keys);
     let own_keys = joined(own.keys());
     annotations.extend(own);
     let label_keys = joined(labels.keys());
@@ -145,15 +146,10 @@ fn bookkeeping(observed: &Observed<'_>) -> BTreeMap<String, String> {
     all
 }
 
-fn wanted_labels(observed: &Observed<'_>) -> BTreeMap<String, String> {
-    let is_meant = |key: &str| {
-        let domain = domain_of(key);
-        domain == node_domain::ROLE
-            || is_within(domain, node_domain::RESTRICTION)
-            || is_within(domain, node_domain::MANAGED)
-    };
+fn wanted_labels(observed: &Observed<'_>, keys: &NodeKeys) -> BTreeMap<String, String> {
     let labels = observed.machine.metadata.labels.clone().unwrap_or_default();
-    let mut wanted: BTreeMap<_, _> = labels.into_iter().filter(|(key, _)| is_meant(key)).collect();
+    let mut wanted: BTreeMap<_, _> =
+        labels.into_iter().filter(|(key, _)| keys.is_label_meant(key)).collect();
     let infrastructure = observed.infrastructure.found();
     if infrastructure.is_some_and(|(object, _)| reading::is_interruptible(&object.data)) {
         wanted.insert(label::INTERRUPTIBLE.to_owned(), String::new());
@@ -161,18 +157,9 @@ fn wanted_labels(observed: &Observed<'_>) -> BTreeMap<String, String> {
     wanted
 }
 
-fn wanted_annotations(observed: &Observed<'_>) -> BTreeMap<String, String> {
+fn wanted_annotations(observed: &Observed<'_>, keys: &NodeKeys) -> BTreeMap<String, String> {
     let annotations = observed.machine.metadata.annotations.clone().unwrap_or_default();
-    let is_meant = |key: &str| is_within(domain_of(key), node_domain::MANAGED);
-    annotations.into_iter().filter(|(key, _)| is_meant(key)).collect()
-}
-
-fn domain_of(key: &str) -> &str {
-    key.split_once('/').map_or("", |(domain, _)| domain)
-}
-
-fn is_within(domain: &str, parent: &str) -> bool {
-    domain == parent || domain.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.'))
+    annotations.into_iter().filter(|(key, _)| keys.is_annotation_meant(key)).collect()
 }
 
 fn joined<'a>(keys: impl Iterator<Item = &'a String>) -> String {

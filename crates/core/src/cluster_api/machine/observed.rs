@@ -8,7 +8,7 @@ use machinist_api::cluster_api::{
     names::{annotation, condition_type, label},
 };
 
-use super::{draining::Draining, volumes::Volumes};
+use super::{draining::Draining, node_keys::NodeKeys, volumes::Volumes};
 use crate::cluster_api::contract::{Contract, GroupKind};
 
 /// One Machine and all that belongs to it.
@@ -97,15 +97,19 @@ impl<'a> Connection<'a> {
 }
 
 /// What the operator is told by its flags.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     /// How long what was last known of a Node is shown while its cluster cannot be reached.
     pub remote_conditions_grace: SignedDuration,
+    pub node_keys: NodeKeys,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { remote_conditions_grace: SignedDuration::from_mins(5) }
+        Self {
+            remote_conditions_grace: SignedDuration::from_mins(5),
+            node_keys: NodeKeys::default(),
+        }
     }
 }
 

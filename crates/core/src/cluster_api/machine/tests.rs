@@ -40,6 +40,7 @@ pub(super) struct World {
     pub node: Option<Node>,
     pub down: Option<&'static str>,
     pub namesakes: Vec<(String, bool)>,
+    pub policy: Policy,
     pub has_active_control_plane: bool,
 }
 
@@ -135,6 +136,7 @@ impl World {
             node: None,
             down: None,
             namesakes: Vec::new(),
+            policy: Policy::default(),
             has_active_control_plane: true,
         }
     }
@@ -207,7 +209,7 @@ impl World {
             draining,
             volumes,
         };
-        decide(&observed, &Policy::default(), now)
+        decide(&observed, &self.policy, now)
     }
 }
 

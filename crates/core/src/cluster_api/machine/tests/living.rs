@@ -1,4 +1,6 @@
-use super::*;
+use std::collections::BTreeMap;
+
+use super::{super::node_keys::KeyPattern, *};
 
 #[test]
 fn a_new_machine_waits_for_its_provider_and_says_so() {
@@ -186,6 +188,42 @@ fn the_node_gets_what_is_meant_for_it_and_keeps_what_is_of_others() {
             "node-role.kubernetes.io/worker,node.cluster.x-k8s.io/b,x.node-restriction.kubernetes.io/a" })
     );
     assert_eq!(patch["spec"]["taints"], json!([{ "key": "other", "effect": "NoExecute" }]));
+}
+
+#[test]
+fn the_node_gets_what_the_operator_is_told_besides_until_it_is_told_otherwise() {
+    let mut world = World::running();
+    let pattern = |text: &str| -> KeyPattern { text.parse().unwrap() };
+    world.policy.node_keys.labels.push(pattern("^example\\.com/"));
+    world.policy.node_keys.annotations.push(pattern("^owner$"));
+    for metadata in [&mut world.machine.metadata.labels, &mut world.machine.metadata.annotations] {
+        let all = metadata.get_or_insert_default();
+        all.insert("example.com/team".to_owned(), "a".to_owned());
+        all.insert("owner".to_owned(), "b".to_owned());
+    }
+    let patch = |world: &World| match world.decide().actions.as_slice() {
+        [Action::PatchNode { patch, .. }] => patch["metadata"].clone(),
+        others => panic!("{others:?}"),
+    };
+    let given = patch(&world);
+    assert_eq!(given["labels"], json!({ "example.com/team": "a" }));
+    assert_eq!(
+        given["annotations"],
+        json!({
+            "owner": "b",
+            "cluster.x-k8s.io/labels-from-machine": "example.com/team",
+            "cluster.x-k8s.io/annotations-from-machine": "owner",
+        })
+    );
+
+    let metadata = &mut world.node.as_mut().unwrap().metadata;
+    metadata.labels.get_or_insert_default().extend(read::<BTreeMap<_, _>>(given["labels"].clone()));
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.extend(read::<BTreeMap<_, _>>(given["annotations"].clone()));
+    world.policy = Policy::default();
+    let taken = patch(&world);
+    assert_eq!(taken["labels"], json!({ "example.com/team": null }));
+    assert_eq!(taken["annotations"]["owner"], json!(null));
 }
 
 #[test]
