@@ -1,5 +1,7 @@
 //! How do YAML manifests get into the cluster?
 
+use std::time::Duration;
+
 use anyhow::Context;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -9,8 +11,12 @@ use kube::runtime::conditions::is_crd_established;
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 const FIELD_MANAGER: &str = "machinist-testbed";
+/// Until the API server tells of a kind that it serves; the cores may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(100);
 
 /// Applies every document of `yaml`, in order.
 pub async fn apply_yaml(client: &Client, yaml: &str) -> anyhow::Result<()> {
@@ -34,11 +40,33 @@ pub async fn apply_definitions(client: &Client, objects: Vec<Value>) -> anyhow::
         apply(client, object).await?;
     }
     for name in names {
-        await_condition(definitions.clone(), &name, is_crd_established())
+        let definition = await_condition(definitions.clone(), &name, is_crd_established())
             .await
             .with_context(|| format!("waiting for {name} to be established"))?;
+        for kind in definition.iter().flat_map(served) {
+            find(client, &kind).await.with_context(|| format!("{name} cannot be looked up"))?;
+        }
     }
     Ok(())
+}
+
+/// The kind, in each version that is served.
+fn served(definition: &CustomResourceDefinition) -> Vec<GroupVersionKind> {
+    let spec = &definition.spec;
+    let versions = spec.versions.iter().filter(|version| version.served);
+    versions.map(|one| GroupVersionKind::gvk(&spec.group, &one.name, &spec.names.kind)).collect()
+}
+
+/// Waits until a kind is found by those who look it up, which is a moment after it is established.
+async fn find(client: &Client, kind: &GroupVersionKind) -> kube::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match pinned_kind(client, kind).await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => sleep(POLL).await,
+        }
+    }
 }
 
 /// Applies one object, and its status where it has one.
