@@ -17,7 +17,7 @@ use machinist_core::maintenance::{
     action::{Replacement, Traits},
     managed_upgrade::Legacy,
     plan,
-    plan::ClusterState,
+    plan::{ClusterState, Home},
     policy::Policy,
 };
 use serde_json::{Value, json};
@@ -143,6 +143,7 @@ impl Names {
         });
         let pool = |(number, name): (usize, &'a String)| {
             let pool = FleetPool {
+                home: Home::Here,
                 desired: MACHINES / POOLS,
                 zone: ZONES.get(number % ZONES.len()).map(|zone| (*zone).to_owned()),
                 gate: Some(40),
