@@ -239,7 +239,7 @@ pub async fn observe(
         let (known, now) = (stores.cluster_api.get(), context.env.instant());
         known
             .and_then(|known| known.doubt(object.spec.machinelink.as_str(), now))
-            .or_else(|| begun.and_then(|_| pods_unknown))
+            .or_else(|| begun.and(pods_unknown))
             .or_else(|| begun.and_then(|_| stale_reports(context, &facts, &access)))
     } else {
         doubt(context, &facts, begun, are_disks_known, &access)

@@ -198,17 +198,23 @@ async fn send(client: Client, write: &Write, stores: &Stores) -> kube::Result<()
         Object::ClusterApiMachine => {
             let api = Api::<cluster_api::Machine>::namespaced(client, namespace);
             let written = patch(&api, write).await?;
-            of_cluster_api.map(|known| known.machines.apply_written(written));
+            if let Some(known) = of_cluster_api {
+                known.machines.apply_written(written);
+            }
         }
         Object::ClusterApiSet => {
             let api = Api::<cluster_api::MachineSet>::namespaced(client, namespace);
             let written = patch(&api, write).await?;
-            of_cluster_api.map(|known| known.machine_sets.apply_written(written));
+            if let Some(known) = of_cluster_api {
+                known.machine_sets.apply_written(written);
+            }
         }
         Object::ClusterApiDeployment => {
             let api = Api::<cluster_api::MachineDeployment>::namespaced(client, namespace);
             let written = patch(&api, write).await?;
-            of_cluster_api.map(|known| known.deployments.apply_written(written));
+            if let Some(known) = of_cluster_api {
+                known.deployments.apply_written(written);
+            }
         }
         Object::Namespace => {
             let api = Api::<Namespace>::all(client);
