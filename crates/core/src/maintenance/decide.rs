@@ -28,9 +28,10 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
-    MachineMaintenanceStatus, MaintenanceAction, MaintenancePhase, MaintenanceWork,
+    ConditionStatus, Machine, MachineMaintenanceStatus, MaintenanceAction, MaintenancePhase,
+    MaintenanceWork,
     condition::{self, to_seconds},
-    names::{annotation, event, finalizer, maintenance_reason as reason},
+    names::{annotation, condition_type, event, finalizer, maintenance_reason as reason, phase},
 };
 
 use super::{
@@ -152,11 +153,15 @@ impl<'a> Pass<'a> {
             let words = format!("it is called off: {why}");
             return Err(Box::new(self.undo(MaintenancePhase::Cancelled, words)));
         }
+        let machine = self.observed.worked_on(self.work().machine_uid.as_deref());
+        if machine.is_some_and(has_lost_its_instance) {
+            let words = "it is called off: the machine has lost its instance";
+            return Err(Box::new(self.undo(MaintenancePhase::Cancelled, words)));
+        }
         if self.is_doubtful() {
             let words = "the provider does not show the reason now";
             return Err(Box::new(self.wait(reason::REASON_DOUBTFUL, words)));
         }
-        let machine = self.observed.worked_on(self.work().machine_uid.as_deref());
         if machine.is_none_or(|machine| machine.metadata.deletion_timestamp.is_some()) {
             let words = "somebody else deleted the machine";
             return Err(Box::new(self.undo(MaintenancePhase::Cancelled, words)));
@@ -344,6 +349,15 @@ impl<'a> Pass<'a> {
         self.decision.status = self.status;
         self.decision
     }
+}
+
+/// Whether the provider has not known its instance for so long that the Machine is given up: nothing can be done to it here,
+/// and its drift sees to it.
+fn has_lost_its_instance(machine: &Machine) -> bool {
+    let Some(status) = &machine.status else { return false };
+    let exists = condition::find(&status.conditions, condition_type::INSTANCE_EXISTS);
+    status.phase.as_deref() == Some(phase::FAILED)
+        && exists.is_some_and(|known| known.status == ConditionStatus::False)
 }
 
 /// Whether the object is being deleted.

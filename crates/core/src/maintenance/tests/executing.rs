@@ -1,8 +1,8 @@
 //! Is a maintenance carried out from its beginning to its end, and undone when it is called off?
 
 use machinist_api::{
-    ConditionStatus, InstanceTraits, MaintenanceAction, MaintenancePhase, MaintenanceReasonState,
-    condition,
+    Condition, ConditionSeverity, ConditionStatus, InstanceTraits, MaintenanceAction,
+    MaintenancePhase, MaintenanceReasonState, condition,
     names::{annotation, condition_type, maintenance_reason as reason},
 };
 
@@ -288,6 +288,27 @@ fn event_that_vanishes_after_a_failed_attempt_is_not_waited_for() {
     let status = world.status();
     assert_eq!(status.phase, Some(MaintenancePhase::Failed));
     assert_eq!(status.reasons[0].state, MaintenanceReasonState::Vanished);
+}
+
+/// Stormy 8002420: nobody tells of the events of an instance that is not there, and meanwhile the machine was held.
+#[test]
+fn machine_that_loses_its_instance_is_let_go() {
+    let mut world = World::new(json!({}), "instance-retirement", 3);
+    world.stuck_pods = vec!["web-0".to_owned()];
+    world.run_to(MaintenancePhase::Draining);
+    world.pass();
+    let status = world.machines.get_mut(TARGET).unwrap().status.get_or_insert_default();
+    status.phase = Some("Failed".to_owned());
+    let missing = Condition::fails(
+        condition_type::INSTANCE_EXISTS,
+        ConditionSeverity::Warning,
+        "InstanceMissing",
+        "",
+        now(),
+    );
+    status.conditions.push(missing);
+    finished(&mut world, MaintenancePhase::Cancelled);
+    assert_eq!(world.replicas(), 3);
 }
 
 #[test]
