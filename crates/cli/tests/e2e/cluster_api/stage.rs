@@ -280,10 +280,14 @@ impl Stage {
         Client::try_from(config.unwrap()).unwrap()
     }
 
+    /// A provider that was restarted serves the workload cluster some time later.
     pub async fn nodes(&self) -> Vec<Value> {
-        let nodes: Api<Node> = Api::all(self.workload().await);
-        let found = nodes.list(&ListParams::default()).await.unwrap();
-        found.items.into_iter().map(|one| serde_json::to_value(one).unwrap()).collect()
+        let found = self.eventually("the workload cluster answers", async || {
+            let nodes: Api<Node> = Api::all(self.workload().await);
+            nodes.list(&ListParams::default()).await.ok()
+        });
+        let nodes = found.await.items.into_iter();
+        nodes.map(|one| serde_json::to_value(one).unwrap()).collect()
     }
 
     /// Repeats `look` until it finds something.
