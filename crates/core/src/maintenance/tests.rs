@@ -4,6 +4,7 @@ mod actions;
 mod durations;
 mod executing;
 mod executing_properties;
+mod failing;
 mod gathering;
 mod outdated;
 mod planning;
