@@ -12,6 +12,7 @@ pub mod daemons;
 pub mod decide;
 pub mod durations;
 pub mod event;
+pub mod freshness;
 pub mod gather;
 pub mod managed_upgrade;
 pub mod note;

@@ -15,7 +15,7 @@ use machinist_core::{
         Cluster, Durations, Gathered, PolicySet,
         control_plane::{self, ControlPlaneMember, EtcdAnswer, EtcdPods},
         event::Sighting,
-        gather,
+        freshness, gather,
         plan::{ClusterState, ControlPlane, plan},
         records,
     },
@@ -23,7 +23,7 @@ use machinist_core::{
 };
 
 use super::{
-    closer_look, home,
+    closer_look,
     memory::{Memory, Planned},
     sight::{Pictures, Sighted},
 };
@@ -64,7 +64,7 @@ impl Fleet {
         for sighted in &mut machines {
             let name = sighted.machine.metadata.name.as_deref().unwrap_or_default();
             if sighted.is_of_interest() || counting.contains_key(name) {
-                let within = home::within(memory.entry(name).as_ref(), context.env.now());
+                let within = freshness::of_pods(memory.entry(name).as_ref(), context.env.now());
                 sighted.look_closer(context, memory, within).await;
                 asks_for_control_plane |= is_member(sighted);
             }

@@ -8,18 +8,11 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::Client;
-use machinist_api::names::maintenance_reason as reason;
-use machinist_core::{cluster_api::maintained, decision::Wait, maintenance::PlanEntry};
+use machinist_core::cluster_api::maintained;
 
 use super::{closer_look, memory::Memory};
 use crate::{context::Context, engine::store::ObjectKey};
 
-/// Work that begins within this time is near.
-const NEAR: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
-/// How old what is known of the pods may be when work is near, when they hold it, and else.
-pub const WHEN_NEAR: Duration = Duration::from_secs(10);
-const WHEN_HELD: Duration = Duration::from_secs(50);
-const WHEN_FAR: Duration = Duration::from_mins(10);
 /// How long a workload cluster may take to answer, and how soon one that did not is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
 const ASKED_AGAIN: Duration = Duration::from_secs(30);
@@ -52,24 +45,6 @@ impl Home {
         let (key, client) = known.reach(machine, pool)?;
         Ok(Self { key: Some(key), client })
     }
-}
-
-/// How old what is known of a machine's pods may be, by what is planned for it. What is planned for the first time is looked
-/// at at once: it is said in the plan.
-pub fn within(entry: Option<&PlanEntry>, now: jiff::Timestamp) -> Duration {
-    let soon = now.checked_add(NEAR).unwrap_or(jiff::Timestamp::MAX);
-    match entry {
-        Some(entry) if is_held_by_pods(entry) => WHEN_HELD,
-        Some(entry) if entry.start.is_none_or(|start| start > soon) => WHEN_FAR,
-        Some(_) | None => WHEN_NEAR,
-    }
-}
-
-/// Whether the pods on its Node keep it from beginning. Of those in workload clusters nobody tells.
-pub fn is_held_by_pods(entry: &PlanEntry) -> bool {
-    let is_of_pods =
-        |wait: &Wait| [reason::DO_NOT_DISRUPT, reason::DRAIN_IMPOSSIBLE].contains(&wait.reason);
-    maintained::parts(&entry.machine).is_some() && entry.waits_on.iter().any(is_of_pods)
 }
 
 /// The pods on a Node of a workload cluster, and the budgets there.

@@ -21,6 +21,7 @@ use machinist_core::{
         Durations, Need, Observed, PlanEntry, Policy, PolicySet,
         action::Traits,
         event::Source,
+        freshness::WHEN_NEAR,
         observed::{CloudSight, Member, PoolSight},
         plan::{ClusterState, ControlPlane},
         policies::{Chosen, Subject},
@@ -32,7 +33,7 @@ use machinist_core::{
 use super::{
     Maintenance, closer_look,
     fleet::{Fleet, control_plane_now},
-    home::{Home, WHEN_NEAR},
+    home::Home,
     sight::{Pictures, Sighted},
 };
 use crate::{

@@ -15,13 +15,14 @@ use machinist_core::{
     decision::Severity,
     maintenance::{
         Note,
+        freshness::is_held_by_pods,
         policies::Subject,
         policy_status::{self, Coverage},
         records,
     },
 };
 
-use super::{Maintenance, fleet::Fleet, home::is_held_by_pods, memory::Planned};
+use super::{Maintenance, fleet::Fleet, memory::Planned};
 use crate::{
     cluster_api::maintained::event_target,
     context::Context,
