@@ -27,7 +27,7 @@ cluster-api: ## Run only the tests with Cluster API's own provider and core mana
 	@scripts/with-environment.sh cargo build --locked --workspace
 	@# One after the other: each has the one in-memory provider that a machine can have.
 	@scripts/with-environment.sh cargo test --locked --workspace --test e2e cluster_api -- --include-ignored --skip guide::
-	@scripts/with-environment.sh cargo test --locked --workspace --test e2e guide::cluster_api -- --include-ignored
+	@scripts/with-environment.sh cargo test --locked --workspace --test e2e guide::cluster_api
 
 sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go to `machinist-sim check`)
 	@scripts/setup.sh c rust

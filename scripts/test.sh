@@ -44,7 +44,7 @@ trap 'verdict="interrupted"; exit 143' TERM
 stage "set-up: packages, Rust, Go" scripts/setup.sh c rust go python
 . scripts/environment.sh
 # Go compiles in the background all the while; cargo's builds follow one another.
-start_go_programs kube kwok helm
+start_go_programs kube kwok helm capi
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
 stage "set-up: promtool" scripts/setup.sh promtool

@@ -28,7 +28,6 @@ const NAMESPACE: &str = "team-a";
 const CLUSTER: &str = "c1";
 
 #[test]
-#[ignore = "needs Cluster API's own programs: `make cluster-api` builds them and runs it"]
 fn the_commands_for_the_way_from_cluster_api_and_back_work() {
     run(async {
         let reader = Reader::start().await;
