@@ -83,7 +83,10 @@ fn remove_surplus(
     let size = usize::try_from(resize.replicas).unwrap_or(0);
     // Nothing is deleted by it: the surplus was never made, or went by itself.
     if alive.len() <= size {
-        return pass.step(surging::resize_step(pool, resize));
+        return match marked_besides(&alive, &uid, None) {
+            Some(step) => pass.step(step),
+            None => pass.step(surging::resize_step(pool, resize)),
+        };
     }
     let before = pass.work().surge.map(|surge| surge.before).unwrap_or_default();
     let target_uid = pass.work().machine_uid.unwrap_or_default();
@@ -98,6 +101,9 @@ fn remove_surplus(
     let Some(surplus) = candidates.first() else {
         return pass.step(surging::resize_step(pool, resize));
     };
+    if let Some(step) = marked_besides(&alive, &uid, Some(surplus.uid())) {
+        return pass.step(step);
+    }
     let others_ready = pool.ready_besides(surplus.uid());
     // Our own cordon is lifted by now; another's was there before us.
     let is_target_ready = alive.iter().any(|one| {
@@ -119,6 +125,14 @@ fn remove_surplus(
         return pass.wait(reason::MACHINE_GOING, words);
     }
     pass.step(surging::resize_step(pool, resize))
+}
+
+/// Takes our mark off a machine that was to go and stays, because meanwhile another went or was made: the next time that the
+/// pool shrinks, it would be the first.
+fn marked_besides(alive: &[&Member<'_>], uid: &str, surplus: Option<&str>) -> Option<Step> {
+    let stays = |member: &&&Member<'_>| surplus != Some(member.uid());
+    let marked = alive.iter().filter(stays).find(|member| is_marked_by_us(member.machine, uid))?;
+    Some(Step::UnmarkForDeletion(MachineRef::of(marked.machine)))
 }
 
 /// The copy that was made for us and is not needed, because the one it was made from stays.

@@ -1,7 +1,8 @@
 //! What follows when a step of a maintenance does not work, or what it is about is lost?
 
 use machinist_api::{
-    Condition, ConditionSeverity, MaintenanceAction, MaintenancePhase, MaintenanceReasonState,
+    Condition, ConditionSeverity, Machine, MaintenanceAction, MaintenancePhase,
+    MaintenanceReasonState,
     names::{annotation, condition_type, maintenance_reason as reason},
 };
 
@@ -161,4 +162,32 @@ fn autoscalers_limit_is_respected() {
     assert_eq!(world.status().plan.unwrap().waits_on[0].reason, reason::SURGE_NOT_ALLOWED);
     world.run_to(MaintenancePhase::Failed);
     assert_eq!(world.did("ResizePool"), 0);
+}
+
+/// The surplus machine was to go, and then a person deleted the one that it had been made for: it stays.
+#[test]
+fn surplus_machine_that_stays_after_all_is_not_the_next_to_go() {
+    let spec = json!({ "surge": { "machines": 1 }, "drain": { "afterDeadline": "Abandon" } });
+    let mut world = World::new(spec, "instance-retirement", 2);
+    let is_marked = |world: &World| {
+        let marks = |machine: &Machine| {
+            let all = machine.metadata.annotations.as_ref();
+            machine.metadata.name.as_deref() != Some(TARGET)
+                && all.is_some_and(|all| all.contains_key(annotation::DELETE_MACHINE))
+        };
+        world.machines.values().any(marks)
+    };
+    world.run_to(MaintenancePhase::Draining);
+    world.cancel_event();
+    for _ in 0..100 {
+        if is_marked(&world) {
+            break;
+        }
+        world.pass();
+        world.tick(SignedDuration::from_secs(20));
+    }
+    assert!(is_marked(&world), "{:?}", world.log);
+    world.delete_machine(TARGET);
+    finished(&mut world, MaintenancePhase::Cancelled);
+    assert_eq!(world.replicas(), 2);
 }
