@@ -25,6 +25,9 @@ use crate::{
 /// So often it must fail before a cluster that was never reached is said to be down.
 const FAILURES_TO_TELL: u32 = 5;
 
+/// A provider whose writes do not come together by then means what it says.
+const MID_WRITE_MAX: SignedDuration = SignedDuration::from_secs(5);
+
 /// The conditions that this controller writes; all others are of others and stay as they are.
 pub const OWNED: [&str; 10] = [
     condition_type::PAUSED,
@@ -133,6 +136,9 @@ fn mirror(
         Err(why) => {
             pass.set(type_, condition::UNKNOWN, reason::INVALID_CONDITION_REPORTED, why);
         }
+        Ok(Some(told))
+            if condition::find(&pass.status.conditions, type_).is_some()
+                && is_mid_write(pass, was_ready, &told.status, told.since) => {}
         Ok(Some(told)) => {
             let mut new = condition::new(type_, &told.status, &told.reason, told.message, pass.now);
             if let Some(since) = told.since {
@@ -143,6 +149,24 @@ fn mirror(
         Ok(None) if was_ready => pass.set(type_, condition::TRUE, reason::READY, ""),
         Ok(None) => pass.set(type_, condition::FALSE, reason::NOT_READY, not),
     }
+}
+
+/// Whether the provider is in the middle of its writes: they say in one that an object is ready and in another, a moment later,
+/// what that means. Between the two nothing new is told: it would cost every machine a write, and the provider a look at it.
+pub(super) fn is_mid_write(
+    pass: &mut Pass<'_>,
+    was_ready: bool,
+    status: &str,
+    since: Option<Timestamp>,
+) -> bool {
+    let Some(since) = since.filter(|_| status == condition::TRUE && !was_ready) else {
+        return false;
+    };
+    let is_fresh = (SignedDuration::ZERO..MID_WRITE_MAX).contains(&pass.now.duration_since(since));
+    if is_fresh {
+        pass.decision.recheck_by(since.checked_add(MID_WRITE_MAX).unwrap_or(Timestamp::MAX));
+    }
+    is_fresh
 }
 
 /// Sets a condition that brings its own time.

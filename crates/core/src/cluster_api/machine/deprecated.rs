@@ -12,6 +12,7 @@ use machinist_api::{
 };
 
 use super::{
+    conditions::is_mid_write,
     decide::Pass,
     deleting::Stage,
     observed::{Connection, NodeLookup, Reference},
@@ -115,6 +116,11 @@ fn mirror(
     }
     let Some((object, _)) = known.found() else { return };
     if let Some(mut told) = reading::v1beta1_ready_condition(&object.data) {
+        let is_said = condition::find(&pass.deprecated().conditions, type_).is_some();
+        let since = told.last_transition_time.0;
+        if is_said && is_mid_write(pass, was_ready, told.status.as_str(), Some(since)) {
+            return;
+        }
         told.type_ = type_.to_owned();
         condition::set(&mut pass.deprecated().conditions, told);
         return;

@@ -226,6 +226,37 @@ fn the_node_gets_what_the_operator_is_told_besides_until_it_is_told_otherwise() 
     assert_eq!(taken["annotations"]["owner"], json!(null));
 }
 
+/// Cluster API's own helper writes conditions first, and that the machine is there in a later write.
+#[test]
+fn between_two_writes_of_the_provider_nothing_new_is_told() {
+    let ready = |since: &str| {
+        let ready = json!({ "type": "Ready", "status": "True", "lastTransitionTime": since });
+        Sight::object(infrastructure(json!({ "conditions": [ready] })))
+    };
+    let mut world = World::new();
+    let first = world.decide();
+    world.machine.status = Some(first.status.clone());
+    world.infrastructure = ready("2026-01-01T11:59:58Z");
+    let decision = world.decide();
+    assert_eq!((decision.status, decision.recheck), (first.status.clone(), Some(at("12:00:03"))));
+
+    // One who says it for longer means it; what a clock that is ahead says is told at once.
+    for since in ["2026-01-01T11:59:55Z", "2026-01-01T12:00:01Z"] {
+        world.infrastructure = ready(since);
+        let decision = world.decide();
+        assert_eq!(reason(&decision, "InfrastructureReady"), "True Ready", "{since}");
+        assert_eq!(decision.recheck, None, "{since}");
+        let deprecated = decision.status.deprecated.unwrap().v1beta1.unwrap().conditions;
+        let infrastructure = deprecated.iter().find(|one| one.type_ == "InfrastructureReady");
+        assert_eq!(infrastructure.unwrap().status.as_str(), "True", "{since}");
+    }
+
+    // Nothing was said before: then this is.
+    world.machine.status = None;
+    world.infrastructure = ready("2026-01-01T11:59:58Z");
+    assert_eq!(reason(&world.decide(), "InfrastructureReady"), "True Ready");
+}
+
 #[test]
 fn bad_input_is_said_with_the_reasons_of_the_contract() {
     let mut world = World::new();
