@@ -33,6 +33,9 @@ pub mod condition_type {
     pub const API_PERMISSIONS: &str = "ApiPermissions";
     /// Whether a person has switched everything off that changes something.
     pub const HELD: &str = "Held";
+    /// Whether the lease of Cluster API's core manager is held here: without it nothing is done for its machines. Only
+    /// where the operator was told to look after these.
+    pub const CLUSTER_API_LEASE: &str = "ClusterApiLease";
 }
 
 /// Their reasons.
@@ -53,6 +56,8 @@ pub mod reason {
     pub const SWITCHED_OFF: &str = "SwitchedOff";
     /// A person holds the operator.
     pub const HELD: &str = "OperatorHeld";
+    /// Another program holds the lease, or it cannot be taken; the message says which.
+    pub const LEASE_NOT_HELD: &str = "LeaseNotHeld";
 }
 
 /// What is known of the operator's own state.
@@ -71,6 +76,19 @@ pub struct Observed {
     pub approval: Approval,
     /// Why nothing is done, if a person wants it so.
     pub hold: Option<Wait>,
+    pub cluster_api: ClusterApi,
+}
+
+/// Who looks after the machines of Cluster API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClusterApi {
+    /// Nobody asked for it.
+    #[default]
+    SwitchedOff,
+    /// This process, by the lease.
+    Active,
+    /// This process waits, and what is in its way, once that is known.
+    Standby(Option<String>),
 }
 
 /// Who approves the certificates of kubelets.
@@ -121,8 +139,8 @@ pub fn conditions(observed: &Observed, known: &[Condition], now: Timestamp) -> V
         held(observed),
         api_permissions(observed),
     ];
-    let mut conditions: Vec<Condition> =
-        facts.into_iter().map(|fact| fact.condition(known, now)).collect();
+    let facts = facts.into_iter().chain(cluster_api(observed));
+    let mut conditions: Vec<Condition> = facts.map(|fact| fact.condition(known, now)).collect();
     conditions.sort_by(|left, right| left.type_.cmp(&right.type_));
     conditions
 }
@@ -285,6 +303,26 @@ fn held(observed: &Observed) -> Fact {
         }
         Some(wait) => {
             Fact { type_, status: "True", reason: wait.reason, message: wait.message.clone() }
+        }
+    }
+}
+
+fn cluster_api(observed: &Observed) -> Option<Fact> {
+    let type_ = condition_type::CLUSTER_API_LEASE;
+    match &observed.cluster_api {
+        ClusterApi::SwitchedOff => None,
+        ClusterApi::Active => {
+            let message = "the machines of Cluster API are looked after here".to_owned();
+            Some(Fact { type_, status: "True", reason: reason::AS_EXPECTED, message })
+        }
+        ClusterApi::Standby(None) => {
+            let message = "the lease was not asked for yet".to_owned();
+            Some(Fact { type_, status: "Unknown", reason: reason::NOT_ASKED_YET, message })
+        }
+        ClusterApi::Standby(Some(obstacle)) => {
+            let message =
+                format!("{obstacle}; until then nothing is done for the machines of Cluster API");
+            Some(Fact { type_, status: "False", reason: reason::LEASE_NOT_HELD, message })
         }
     }
 }
@@ -462,6 +500,23 @@ mod tests {
         check(&held, condition_type::HELD, ("True", reason::HELD, "held by somebody"));
         let attention = conditions(&held, &[], at(0)).into_iter().filter(needs_attention).count();
         assert_eq!(attention, 1);
+    }
+
+    #[test]
+    fn who_is_in_the_way_of_cluster_apis_machines_is_told_of() {
+        let of = |cluster_api: ClusterApi| Observed { cluster_api, ..Observed::default() };
+        let type_ = condition_type::CLUSTER_API_LEASE;
+        let off = conditions(&of(ClusterApi::SwitchedOff), &[], at(0));
+        assert!(!off.iter().any(|one| one.type_ == type_), "{off:?}");
+        let here = "the machines of Cluster API are looked after here";
+        check(&of(ClusterApi::Active), type_, ("True", reason::AS_EXPECTED, here));
+        let unasked = "the lease was not asked for yet";
+        check(&of(ClusterApi::Standby(None)), type_, ("Unknown", reason::NOT_ASKED_YET, unasked));
+        let waits = of(ClusterApi::Standby(Some("the lease ns/l is held by p".to_owned())));
+        let message = "the lease ns/l is held by p; until then nothing is done for the machines of \
+                       Cluster API";
+        check(&waits, type_, ("False", reason::LEASE_NOT_HELD, message));
+        assert_eq!(conditions(&waits, &[], at(0)).into_iter().filter(needs_attention).count(), 1);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use kube::{Api, api::PostParams};
 use machinist_core::{
     cloud::CloudFailure,
     operator_status::{
-        Approval, CONFIG_MAP, KEY, Observed, OperatorStatus, Reachability, ViewState, conditions,
-        needs_attention, published,
+        Approval, CONFIG_MAP, ClusterApi, KEY, Observed, OperatorStatus, Reachability, ViewState,
+        conditions, needs_attention, published,
     },
 };
 use serde_json::json;
@@ -112,7 +112,13 @@ impl StatusPublisher {
             Some(wait) => Approval::Standby(wait),
             None => Approval::Active,
         };
+        let cluster_api = match self.context.stores.cluster_api.get() {
+            None => ClusterApi::SwitchedOff,
+            Some(known) if known.leadership.is_held() => ClusterApi::Active,
+            Some(known) => ClusterApi::Standby(known.leadership.obstacle()),
+        };
         Observed {
+            cluster_api,
             upkeep_problems: self.upkeep.problems(),
             approval,
             hold: self.context.stores.hold.wait(),

@@ -171,6 +171,10 @@ fn said(observed: &Observed, leases: &Leases) -> Vec<Finding> {
                     "terminate them in the cloud, or take the cluster's tag off them; \
                                          see --terminate-orphans of the operator"
                 }
+                of::CLUSTER_API_LEASE => {
+                    "scale Cluster API's core manager to 0, wait for the lease, and scale it up again \
+                     (docs/guide/migrate-cluster-api.md); or take --cluster-api away"
+                }
                 of::API_PERMISSIONS => {
                     "apply deploy/kustomize/base/rbac.yaml of this version again"
                 }

@@ -486,6 +486,15 @@ fn what_the_operator_says_besides_is_repeated() {
         Code::OperatorNeedsAttention,
         ["the operator says Held: its words", "condition Held", "machinist-operator-hold"],
     );
+    warns(
+        says(condition(condition_type::CLUSTER_API_LEASE, "False")),
+        Code::OperatorNeedsAttention,
+        [
+            "the operator says ClusterApiLease: its words",
+            "condition ClusterApiLease",
+            "migrate-cluster-api.md",
+        ],
+    );
     for quiet in [
         condition(condition_type::HELD, "False"),
         // The checks of the cloud tell of this.

@@ -16,6 +16,8 @@ pub struct Leadership {
     claim: latest::Receiver<Claim>,
     /// Of the first lease alone.
     first: latest::Receiver<Claim>,
+    /// What is in the way, in words.
+    obstacle: latest::Receiver<Option<String>>,
     /// Keeps the channel of a leadership without election open.
     _constant: Option<Arc<latest::Sender<Claim>>>,
 }
@@ -29,6 +31,15 @@ pub(super) enum Claim {
     HeldUntil(Instant),
     /// There is no election.
     Always,
+}
+
+/// What the election says to those who ask.
+pub(super) struct Told {
+    pub claim: latest::Sender<Claim>,
+    /// Of the first lease alone.
+    pub first_claim: latest::Sender<Claim>,
+    /// What is in the way of the first lease that is not held.
+    pub obstacle: latest::Sender<Option<String>>,
 }
 
 impl Claim {
@@ -47,7 +58,8 @@ impl Leadership {
     pub fn always_held() -> Self {
         let sender = latest::Sender::new(Claim::Always);
         let (claim, first) = (sender.subscribe(), sender.subscribe());
-        Self { claim, first, _constant: Some(Arc::new(sender)) }
+        let obstacle = latest::Sender::default().subscribe();
+        Self { claim, first, obstacle, _constant: Some(Arc::new(sender)) }
     }
 
     /// One that another process has.
@@ -55,15 +67,30 @@ impl Leadership {
     pub(crate) fn never_held() -> Self {
         let sender = latest::Sender::new(Claim::NotHeld);
         let (claim, first) = (sender.subscribe(), sender.subscribe());
-        Self { claim, first, _constant: Some(Arc::new(sender)) }
+        let obstacle = latest::Sender::default().subscribe();
+        Self { claim, first, obstacle, _constant: Some(Arc::new(sender)) }
     }
 
-    /// What the election tells of all leases, and of the first alone.
-    pub(super) fn elected() -> ([latest::Sender<Claim>; 2], Self) {
-        let all = latest::Sender::new(Claim::NotHeld);
-        let of_first = latest::Sender::new(Claim::NotHeld);
-        let (claim, first) = (all.subscribe(), of_first.subscribe());
-        ([all, of_first], Self { claim, first, _constant: None })
+    /// With what the election tells.
+    pub(super) fn elected() -> (Told, Self) {
+        let told = Told {
+            claim: latest::Sender::new(Claim::NotHeld),
+            first_claim: latest::Sender::new(Claim::NotHeld),
+            obstacle: latest::Sender::default(),
+        };
+        let leadership = Self {
+            claim: told.claim.subscribe(),
+            first: told.first_claim.subscribe(),
+            obstacle: told.obstacle.subscribe(),
+            _constant: None,
+        };
+        (told, leadership)
+    }
+
+    /// Why it is not held, in words: who has a lease, or why it cannot be taken. None before that was looked at.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        self.obstacle.get()
     }
 
     /// Returns whether acting is safe now. Ask again before each effect that others could repeat.

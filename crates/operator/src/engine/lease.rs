@@ -20,8 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     env::Env,
-    latest,
-    leadership::{Claim, Leadership},
+    leadership::{Claim, Leadership, Told},
 };
 use crate::metrics::Metrics;
 
@@ -62,9 +61,7 @@ pub struct Election {
     voter: Voter,
     metrics: Metrics,
     candidacies: Vec<Candidacy>,
-    claim: latest::Sender<Claim>,
-    /// Of the first lease alone.
-    first_claim: latest::Sender<Claim>,
+    told: Told,
 }
 
 /// Who we are, and where.
@@ -94,6 +91,8 @@ struct Candidacy {
     next_attempt: Instant,
     /// The holder that was last named in the log.
     reported: Option<String>,
+    /// Why it is not ours, in words.
+    obstacle: Option<String>,
 }
 
 /// What an attempt brought.
@@ -124,7 +123,7 @@ impl Election {
         for NamedLease { name, timings } in &leases {
             timings.validate().map_err(|error| anyhow::anyhow!("lease {name}: {error}"))?;
         }
-        let ([claim, first_claim], leadership) = Leadership::elected();
+        let (told, leadership) = Leadership::elected();
         let origin = env.instant();
         let candidacies = leases.into_iter().map(|lease| Candidacy::new(lease, origin)).collect();
         let voter = Voter {
@@ -133,7 +132,7 @@ impl Election {
             identity: identity.into(),
             origin,
         };
-        let election = Self { voter, metrics: metrics.clone(), candidacies, claim, first_claim };
+        let election = Self { voter, metrics: metrics.clone(), candidacies, told };
         Ok((election, leadership))
     }
 
@@ -211,24 +210,30 @@ impl Election {
     }
 
     fn claim_nothing(&self) {
-        self.first_claim.send_replace(Claim::NotHeld);
-        self.claim.send_replace(Claim::NotHeld);
+        self.told.first_claim.send_replace(Claim::NotHeld);
+        self.told.claim.send_replace(Claim::NotHeld);
     }
 
     fn publish(&self) {
         let first = self.candidacies.first().and_then(Candidacy::deadline);
-        self.first_claim.send_replace(first.map_or(Claim::NotHeld, Claim::HeldUntil));
+        self.told.first_claim.send_replace(first.map_or(Claim::NotHeld, Claim::HeldUntil));
+        let missing = self.candidacies.iter().find(|one| one.renewed.is_none());
+        self.told.obstacle.send_replace(missing.and_then(|one| {
+            let namespace = self.voter.api.namespace().unwrap_or_default();
+            let obstacle = one.obstacle.as_ref()?;
+            Some(format!("the lease {namespace}/{} {obstacle}", one.lease.name))
+        }));
         let mut until = None;
         for candidacy in &self.candidacies {
             self.metrics.set_lease_held(&candidacy.lease.name, candidacy.renewed.is_some());
             let Some(deadline) = candidacy.deadline() else {
-                self.claim.send_replace(Claim::NotHeld);
+                self.told.claim.send_replace(Claim::NotHeld);
                 return;
             };
             until = Some(until.map_or(deadline, |until: Instant| until.min(deadline)));
         }
         let Some(until) = until else { return };
-        if matches!(self.claim.send_replace(Claim::HeldUntil(until)), Claim::NotHeld) {
+        if matches!(self.told.claim.send_replace(Claim::HeldUntil(until)), Claim::NotHeld) {
             tracing::info!(identity = self.voter.identity, "all leases are held");
         }
     }
@@ -272,6 +277,7 @@ impl Candidacy {
             renewed: None,
             next_attempt: now,
             reported: None,
+            obstacle: None,
         }
     }
 
@@ -299,13 +305,17 @@ impl Candidacy {
                 if self.renewed.is_none() {
                     tracing::info!(lease = name, identity, "acquired");
                 }
-                (self.renewed, self.reported) = (Some(started), None);
+                (self.renewed, self.reported, self.obstacle) = (Some(started), None, None);
             }
-            Attempt::Free => pause = env.jitter(pause, 0.2),
+            Attempt::Free => {
+                self.obstacle = None;
+                pause = env.jitter(pause, 0.2);
+            }
             Attempt::HeldByOther { holder, .. } if self.renewed.is_some() => {
                 anyhow::bail!("lost the lease {name} to {holder}");
             }
             Attempt::HeldByOther { holder, until } => {
+                self.obstacle = Some(format!("is held by {holder}"));
                 if self.reported.as_ref() != Some(&holder) {
                     tracing::info!(
                         lease = name,
@@ -318,6 +328,7 @@ impl Candidacy {
                 pause = env.jitter(pause, 0.2).min(expiry.max(RETRY_FLOOR));
             }
             Attempt::Failed(error) => {
+                self.obstacle = Some(format!("cannot be taken: {error:#}"));
                 tracing::warn!(
                     lease = name,
                     error = format!("{error:#}"),

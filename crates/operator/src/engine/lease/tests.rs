@@ -150,9 +150,13 @@ async fn a_foreign_holder_of_any_one_lease_keeps_us_waiting_until_it_stops_renew
         assert!(!state.objects.contains_key(&(LEASES.to_owned(), NAMES[4].to_owned())));
         drop(state);
         assert!(!first.leadership.is_held());
+        let obstacle = first.leadership.obstacle();
+        let words = format!("the lease ns/{} is held by old-controller", NAMES[3]);
+        assert_eq!(obstacle.as_ref(), Some(&words));
     }
     let waited = seconds_until(&env, || first.leadership.is_held()).await.unwrap();
     assert!((115..=160).contains(&waited), "{waited}");
+    assert_eq!(first.leadership.obstacle(), None);
     let object = server.lock().objects[&(LEASES.to_owned(), NAMES[3].to_owned())].clone();
     assert_eq!(object["spec"]["leaseTransitions"], 4);
     assert_eq!(object["metadata"]["labels"]["kept"], "yes");

@@ -206,7 +206,7 @@ async fn stopping_finishes_what_runs_and_starts_nothing_new() {
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_while_leadership_is_not_held() {
     let world = World::new(1);
-    let ([claim, _first], leadership) = Leadership::elected();
+    let (told, leadership) = Leadership::elected();
     let stopping = CancellationToken::new();
     world.add_all(&["a"]);
     let run = world.queue.clone().run(leadership, stopping.clone(), 1, async |key| {
@@ -215,12 +215,12 @@ async fn nothing_runs_while_leadership_is_not_held() {
     });
     let script = async {
         world.env.sleep(Duration::from_secs(100)).await;
-        claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(25)));
+        told.claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(25)));
         // Nobody takes it back: the time alone must end it, as after a long pause of the process.
         world.env.sleep(Duration::from_secs(100)).await;
-        claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(5)));
+        told.claim.send_replace(Claim::HeldUntil(world.env.instant() + Duration::from_secs(5)));
         world.env.sleep(Duration::from_secs(1)).await;
-        claim.send_replace(Claim::NotHeld);
+        told.claim.send_replace(Claim::NotHeld);
         world.env.sleep(Duration::from_secs(100)).await;
         stopping.cancel();
     };
