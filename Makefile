@@ -31,7 +31,7 @@ cluster-api: ## Run only the tests with Cluster API's own provider and core mana
 
 sim: ## Run the whole system under virtual time, with fixed seeds (ARGS="..." go to `machinist-sim check`)
 	@scripts/setup.sh c rust
-	@scripts/with-environment.sh scripts/sim.sh $(ARGS)
+	@scripts/with-environment.sh scripts/sim.sh check $(ARGS)
 
 mutants: ## Put known bugs into a scratch copy, one at a time, and see the simulator catch each
 	@scripts/setup.sh c rust

@@ -1,28 +1,43 @@
-# How are the Go programs built while cargo compiles? Sourced, after environment.sh.
+# What is built while something else runs? Sourced, after environment.sh.
 # shellcheck shell=bash
 
-programs=""
+# Names, each with its process in aside_NAME: the bash of a Mac has no maps.
+asides=""
 
-# start_go_programs MODULE...: builds them one after another. The build has a process group of its own, so
-# that it can be stopped whole, compilers included.
-start_go_programs() {
+# start_aside NAME COMMAND...: starts it in the background. It has a process group of its own, so that it can be
+# stopped whole, compilers included.
+start_aside() {
+  local name="$1"
+  shift
   set -m
-  (for module in "$@"; do tools/build.sh "$module" >/dev/null || exit; done) &
-  programs=$!
+  "$@" >/dev/null &
+  printf -v "aside_$name" %s "$!"
   set +m
+  asides="$asides $name"
 }
 
-wait_for_go_programs() {
-  local result=0
-  wait "$programs" || result=$?
-  programs=""
+# wait_aside NAME: until it has ended, with its exit code.
+wait_aside() {
+  local process="aside_$1" result=0
+  wait "${!process}" || result=$?
+  unset "$process"
   return "$result"
 }
 
-stop_go_programs() {
-  # A bare return would give the exit code that the script is ending with.
-  if [ -z "$programs" ]; then return 0; fi
-  kill -- "-$programs" 2>/dev/null || true
-  wait "$programs" 2>/dev/null || true
-  programs=""
+# Ends what has not ended yet.
+stop_aside() {
+  local name process
+  for name in $asides; do
+    process="aside_$name"
+    if [ -z "${!process:-}" ]; then continue; fi
+    kill -- "-${!process}" 2>/dev/null || true
+    wait "${!process}" 2>/dev/null || true
+  done
+  asides=""
+}
+
+# build_go_programs MODULE...: one after another.
+build_go_programs() {
+  local module
+  for module in "$@"; do tools/build.sh "$module" || return; done
 }

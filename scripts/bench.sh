@@ -6,10 +6,10 @@ set -euo pipefail
 scripts/setup.sh c rust go
 . scripts/environment.sh
 
-. scripts/go-programs.sh
-trap stop_go_programs EXIT
-start_go_programs kube kwok capi
+. scripts/aside.sh
+trap stop_aside EXIT
+start_aside programs build_go_programs kube kwok capi
 cargo build --locked --release --package machinist-operator --package machinist-cli
-wait_for_go_programs
+wait_aside programs
 trap - EXIT
 exec bench/run.sh "$@"

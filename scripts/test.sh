@@ -3,7 +3,7 @@
 # how many minutes each stage took.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
-. scripts/go-programs.sh
+. scripts/aside.sh
 exec </dev/null
 
 names=()
@@ -26,7 +26,7 @@ stage() {
 
 finish() {
   local index
-  stop_go_programs
+  stop_aside
   {
     echo
     printf '%-36s %8s\n' stage minutes
@@ -44,7 +44,7 @@ trap 'verdict="interrupted"; exit 143' TERM
 stage "set-up: packages, Rust, Go" scripts/setup.sh c rust go python
 . scripts/environment.sh
 # Go compiles in the background all the while; cargo's builds follow one another.
-start_go_programs kube kwok helm capi
+start_aside programs build_go_programs kube kwok helm capi
 stage "set-up: Python environment" scripts/venv.sh
 stage "set-up: cargo-deny" scripts/setup.sh deny
 stage "set-up: promtool" scripts/setup.sh promtool
@@ -57,13 +57,17 @@ stage "docs" scripts/docs.sh
 stage "page: build" scripts/page.sh build
 stage "page: lint, units, browser" scripts/page.sh test
 stage "build" cargo build --locked --workspace --all-targets
-stage "Go programs (what was left of them)" wait_for_go_programs
+stage "Go programs (what was left of them)" wait_aside programs
+
+# The tests mostly wait for clusters; the simulator is built in what they leave.
+start_aside simulator nice -n 19 scripts/sim.sh build --quiet
 
 export MACHINIST_VENV="$venv"
 export MACHINIST_BIN="$target/debug/machinist"
 export MACHINIST_OPERATOR="$target/debug/machinist-operator"
 stage "unit and integration tests" cargo test --locked --workspace
 stage "fuzzing" scripts/fuzz.sh
-stage "simulation" scripts/sim.sh
+stage "simulator (what was left of it)" wait_aside simulator
+stage "simulation" scripts/sim.sh check
 stage "boto3" crates/testbed/tests/boto3/run.sh "$target/debug/examples/cloud" "$venv"
 stage "no process left behind" scripts/leftovers.sh $$

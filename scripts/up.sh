@@ -16,10 +16,10 @@ fi
 
 # A person who watches wants to see it move.
 if [ -t 2 ]; then export MACHINIST_PROGRESS_SECONDS="${MACHINIST_PROGRESS_SECONDS:-10}"; fi
-. scripts/go-programs.sh
-trap stop_go_programs EXIT
-start_go_programs kube kwok
+. scripts/aside.sh
+trap stop_aside EXIT
+start_aside programs build_go_programs kube kwok
 cargo build --locked --package machinist-cli --package machinist-operator
-wait_for_go_programs
+wait_aside programs
 trap - EXIT
 exec "$target/debug/machinist" up "$@"
