@@ -130,7 +130,7 @@ install_deny() {
   if [ -x "$deny" ]; then return; fi
   say "building cargo-deny $deny_version, once"
   # Its release profile optimises across all crates, for minutes; a second's run needs none of that.
-  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
     cargo install --locked --quiet --root "$cache/cargo-deny-$deny_version" "cargo-deny@$deny_version"
 }
 
@@ -138,7 +138,7 @@ install_mdbook() {
   if [ -x "$mdbook" ]; then return; fi
   say "building mdBook $mdbook_version, once"
   # The site is built and searched; it is neither served nor watched. A second's run needs no optimisation.
-  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+  CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
     cargo install --locked --quiet --no-default-features --features search \
     --root "$cache/mdbook-$mdbook_version" "mdbook@$mdbook_version"
 }

@@ -40,7 +40,7 @@ fn every_block_of_the_guide_is_commands_or_their_output() {
 #[test]
 fn the_commands_of_the_guide_work_from_the_first_to_the_last() {
     run(async {
-        let reader = Reader::start().await;
+        let reader = Reader::start("machine-api").await;
         let reading = async {
             for page in &ORDER[..4] {
                 reader.read(page).await;

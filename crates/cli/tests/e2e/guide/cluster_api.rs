@@ -30,7 +30,7 @@ const CLUSTER: &str = "c1";
 #[test]
 fn the_commands_for_the_way_from_cluster_api_and_back_work() {
     run(async {
-        let reader = Reader::start().await;
+        let reader = Reader::start("cluster-api").await;
         let management = Management::start(&reader).await;
         let reading = async {
             let before = management.running(3).await;

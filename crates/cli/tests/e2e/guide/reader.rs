@@ -63,13 +63,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A cluster with one Node and nothing of ours in it.
-    pub async fn start() -> Self {
+    /// A cluster with one Node and nothing of ours in it. Each reader of a run has a name of its own.
+    pub async fn start(name: &str) -> Self {
         let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let config = ClusterConfig {
             guard: Guard::at(PathBuf::from(env!("CARGO_BIN_EXE_machinist"))),
             progress: Progress::Lines,
-            folder: Some(folder_of_this_process(parent, "guide-").unwrap()),
+            folder: Some(folder_of_this_process(parent, &format!("guide-{name}-")).unwrap()),
             termination_handlers: None,
             approve_kubelets: true,
             ..ClusterConfig::fast()
