@@ -320,8 +320,9 @@ fn cluster_api(observed: &Observed) -> Option<Fact> {
             Some(Fact { type_, status: "Unknown", reason: reason::NOT_ASKED_YET, message })
         }
         ClusterApi::Standby(Some(obstacle)) => {
-            let message =
-                format!("{obstacle}; until then nothing is done for the machines of Cluster API");
+            let message = format!(
+                "{obstacle}; until it is ours nothing is done for the machines of Cluster API"
+            );
             Some(Fact { type_, status: "False", reason: reason::LEASE_NOT_HELD, message })
         }
     }
@@ -513,8 +514,8 @@ mod tests {
         let unasked = "the lease was not asked for yet";
         check(&of(ClusterApi::Standby(None)), type_, ("Unknown", reason::NOT_ASKED_YET, unasked));
         let waits = of(ClusterApi::Standby(Some("the lease ns/l is held by p".to_owned())));
-        let message = "the lease ns/l is held by p; until then nothing is done for the machines of \
-                       Cluster API";
+        let message = "the lease ns/l is held by p; until it is ours nothing is done for the machines \
+                       of Cluster API";
         check(&waits, type_, ("False", reason::LEASE_NOT_HELD, message));
         assert_eq!(conditions(&waits, &[], at(0)).into_iter().filter(needs_attention).count(), 1);
     }

@@ -172,8 +172,9 @@ fn said(observed: &Observed, leases: &Leases) -> Vec<Finding> {
                                          see --terminate-orphans of the operator"
                 }
                 of::CLUSTER_API_LEASE => {
-                    "scale Cluster API's core manager to 0, wait for the lease, and scale it up again \
-                     (docs/guide/migrate-cluster-api.md); or take --cluster-api away"
+                    "where Cluster API's core manager has it: scale that to 0, wait for the lease, and scale it \
+                     up again (docs/guide/migrate-cluster-api.md), or take --cluster-api away; where it cannot be \
+                     taken: make the namespace that it names, or grant the right"
                 }
                 of::API_PERMISSIONS => {
                     "apply deploy/kustomize/base/rbac.yaml of this version again"

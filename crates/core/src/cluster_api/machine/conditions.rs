@@ -136,10 +136,14 @@ fn mirror(
         Err(why) => {
             pass.set(type_, condition::UNKNOWN, reason::INVALID_CONDITION_REPORTED, why);
         }
-        Ok(Some(told))
-            if condition::find(&pass.status.conditions, type_).is_some()
-                && is_mid_write(pass, was_ready, &told.status, told.since) => {}
         Ok(Some(told)) => {
+            let is_said = condition::find(&pass.status.conditions, type_).is_some();
+            if let Some(until) = mid_write_until(&told.status, told.since, pass.now)
+                && is_said
+                && !was_ready
+            {
+                return pass.decision.recheck_by(until);
+            }
             let mut new = condition::new(type_, &told.status, &told.reason, told.message, pass.now);
             if let Some(since) = told.since {
                 new.last_transition_time = machinist_api::condition::to_seconds(since);
@@ -151,22 +155,17 @@ fn mirror(
     }
 }
 
-/// Whether the provider is in the middle of its writes: they say in one that an object is ready and in another, a moment later,
-/// what that means. Between the two nothing new is told: it would cost every machine a write, and the provider a look at it.
-pub(super) fn is_mid_write(
-    pass: &mut Pass<'_>,
-    was_ready: bool,
+/// Until when a provider that says that its object is ready may be in the middle of its writes: they say this in one, and in
+/// another, a moment later, what it means. Between the two nothing new is told: it would cost every machine a write, and the
+/// provider a look at it.
+pub(super) fn mid_write_until(
     status: &str,
     since: Option<Timestamp>,
-) -> bool {
-    let Some(since) = since.filter(|_| status == condition::TRUE && !was_ready) else {
-        return false;
-    };
-    let is_fresh = (SignedDuration::ZERO..MID_WRITE_MAX).contains(&pass.now.duration_since(since));
-    if is_fresh {
-        pass.decision.recheck_by(since.checked_add(MID_WRITE_MAX).unwrap_or(Timestamp::MAX));
-    }
-    is_fresh
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let since = since.filter(|_| status == condition::TRUE)?;
+    let is_fresh = (SignedDuration::ZERO..MID_WRITE_MAX).contains(&now.duration_since(since));
+    is_fresh.then(|| since.checked_add(MID_WRITE_MAX).unwrap_or(Timestamp::MAX))
 }
 
 /// Sets a condition that brings its own time.

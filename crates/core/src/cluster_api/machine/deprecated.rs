@@ -12,7 +12,7 @@ use machinist_api::{
 };
 
 use super::{
-    conditions::is_mid_write,
+    conditions::mid_write_until,
     decide::Pass,
     deleting::Stage,
     observed::{Connection, NodeLookup, Reference},
@@ -117,9 +117,12 @@ fn mirror(
     let Some((object, _)) = known.found() else { return };
     if let Some(mut told) = reading::v1beta1_ready_condition(&object.data) {
         let is_said = condition::find(&pass.deprecated().conditions, type_).is_some();
-        let since = told.last_transition_time.0;
-        if is_said && is_mid_write(pass, was_ready, told.status.as_str(), Some(since)) {
-            return;
+        let since = Some(told.last_transition_time.0);
+        if let Some(until) = mid_write_until(told.status.as_str(), since, pass.now)
+            && is_said
+            && !was_ready
+        {
+            return pass.decision.recheck_by(until);
         }
         told.type_ = type_.to_owned();
         condition::set(&mut pass.deprecated().conditions, told);
