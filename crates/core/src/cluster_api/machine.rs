@@ -9,6 +9,7 @@ pub mod decide;
 pub mod deleting;
 pub mod deprecated;
 pub mod draining;
+mod first_words;
 pub mod node;
 pub mod node_keys;
 pub mod observed;

@@ -12,7 +12,7 @@ use machinist_api::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    conditions, deleting, deprecated, node,
+    conditions, deleting, deprecated, first_words, node,
     observed::{Observed, Policy, is_control_plane, is_paused},
     references,
 };
@@ -236,6 +236,11 @@ impl Pass<'_> {
             self.decision.recheck_by(at);
         } else {
             self.status.observed_generation = self.observed.machine.metadata.generation;
+        }
+        let silent_until = first_words::silent_until(self.observed, self.now);
+        if let Some(until) = silent_until.filter(|_| self.problems.is_empty()) {
+            self.decision.recheck_by(until);
+            self.status = self.observed.machine.status.clone().unwrap_or_default();
         }
         for problem in self.problems {
             self.decision.waiting.push(Wait::on(reason::INTERNAL_ERROR, problem));

@@ -1,6 +1,12 @@
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use super::{super::node_keys::KeyPattern, *};
+
+fn time(text: &str) -> Time {
+    Time(at(text))
+}
 
 #[test]
 fn a_new_machine_waits_for_its_provider_and_says_so() {
@@ -26,6 +32,62 @@ fn a_new_machine_waits_for_its_provider_and_says_so() {
          * NodeHealthy: Waiting for FooMachine to report spec.providerID"
     );
     assert_eq!(decision.status.observed_generation, Some(1));
+}
+
+#[test]
+fn nothing_is_said_of_a_new_machine_until_its_provider_has_a_word() {
+    let not_ready = |status: &str| {
+        json!({ "conditions": [{
+            "type": "Ready", "status": status, "reason": "Booting", "message": "",
+            "lastTransitionTime": "2026-01-01T11:59:59Z",
+        }] })
+    };
+    let failed = json!({ "failureReason": "NoSuchImage" });
+    let made = json!({ "initialization": { "provisioned": true } });
+    for (created, status, is_said, why) in [
+        ("11:59:51", json!({}), false, "its provider is silent"),
+        ("11:59:50", json!({}), true, "silent for too long"),
+        ("12:00:01", json!({}), true, "a clock that cannot be right"),
+        ("11:59:51", not_ready("False"), true, "its provider says why it is not ready"),
+        ("11:59:51", not_ready("True"), false, "its provider is in the middle of its writes"),
+        ("11:59:51", not_ready("?"), true, "nobody can read what its provider says"),
+        ("11:59:51", failed, true, "its provider gave up"),
+        ("11:59:51", made, true, "it is made"),
+    ] {
+        let mut world = World::new();
+        world.machine.metadata.creation_timestamp = Some(time(created));
+        world.infrastructure = Sight::object(infrastructure(status));
+        let decision = world.decide();
+        assert_eq!(!decision.status.conditions.is_empty(), is_said, "{why}");
+        if !is_said {
+            assert_eq!(decision.recheck, Some(at("12:00:01")), "{why}");
+            assert_eq!(decision.status, Default::default(), "{why}");
+        }
+        world.delete(now());
+        assert_eq!(reason(&world.decide(), "Deleting").split(' ').next(), Some("True"), "{why}");
+    }
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_said_of_a_new_machine_at_once() {
+    let mut world = World::new();
+    world.machine.metadata.creation_timestamp = Some(time("11:59:59"));
+    world.infrastructure = Sight::Missing;
+    assert_eq!(reason(&world.decide(), "InfrastructureReady"), "False ObjectDoesNotExist");
+    world.infrastructure = Sight::Unreadable("no contract");
+    assert_eq!(reason(&world.decide(), "InfrastructureReady"), "Unknown InternalError");
+
+    let mut world = World::new();
+    world.machine.metadata.creation_timestamp = Some(time("11:59:59"));
+    world.machine.spec.bootstrap = read(json!({ "configRef": {
+        "apiGroup": "bootstrap.cluster.x-k8s.io", "kind": "FooConfig", "name": "m",
+    } }));
+    world.bootstrap = Sight::object(infrastructure(json!({})));
+    assert_eq!(world.decide().status.conditions, []);
+    world.bootstrap = Sight::object(infrastructure(json!({
+        "initialization": { "dataSecretCreated": true }, "dataSecretName": "data",
+    })));
+    assert_eq!(world.decide().status.phase.as_deref(), Some("Provisioning"));
 }
 
 #[test]
