@@ -1,6 +1,8 @@
 //! What to do for a MachineSet: adopt what is its own, make or delete the difference, replace what is unhealthy, carry the
 //! template's marks to what is there, and count.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
@@ -237,20 +239,20 @@ fn living(
 /// Marks for the objects of providers, and the end of those that no Machine refers to.
 fn provided_actions(observed: &Observed<'_>, members: &[&Machine]) -> Vec<Action> {
     let set = observed.set;
-    let refers = |machine: &Machine, one: &GroupKind, name: Option<&str>| {
-        let config = machine.spec.bootstrap.config_ref.as_ref();
-        [config, Some(&machine.spec.infrastructure_ref)].into_iter().flatten().any(|reference| {
-            reference.api_group == one.group
-                && reference.kind == one.kind
-                && Some(reference.name.as_str()) == name
+    let referred: BTreeSet<[&str; 3]> = members
+        .iter()
+        .flat_map(|machine| {
+            let config = machine.spec.bootstrap.config_ref.as_ref();
+            config.into_iter().chain([&machine.spec.infrastructure_ref])
         })
-    };
+        .map(|reference| [&*reference.name, &*reference.kind, &*reference.api_group])
+        .collect();
     let mut actions = Vec::new();
     for provided in &observed.provided {
         let metadata = provided.metadata;
         let object = Identity::of(metadata);
         let kind = provided.kind.clone();
-        if members.iter().any(|machine| refers(machine, &kind, metadata.name.as_deref())) {
+        if referred.contains(&[&*object.name, &*kind.kind, &*kind.group]) {
             let patch = propagate::to_provided(set, metadata);
             actions.extend(patch.map(|patch| Action::AmendProvided { kind, object, patch }));
             continue;
