@@ -17,8 +17,8 @@ use super::{
 
 /// After so long a deletion is called stale.
 const STALE_AFTER: SignedDuration = SignedDuration::from_mins(15);
-/// For so long a new Machine may be without the condition UpToDate.
-const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(10);
+/// For so long a new Machine may be without the condition UpToDate: longer than nothing is said of it at all.
+const UP_TO_DATE_GRACE: SignedDuration = SignedDuration::from_secs(15);
 
 /// `blocked` says what is in the way, one sentence each.
 pub fn scaling_up(

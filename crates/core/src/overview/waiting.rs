@@ -8,7 +8,7 @@ use machinist_api::names::{condition_type, phase, reason};
 use machinist_api::{Condition, ConditionStatus, Machine, MachineSet, MachineStatus, condition};
 
 use super::seen::{NodeState, Nodes, Waiting, instance_state, provider_status};
-use crate::node;
+use crate::{cluster_api::maintained::is_of_cluster_api, node};
 
 /// Reasons that no condition has, because nobody writes them: they are seen from outside.
 pub(super) mod seen {
@@ -43,11 +43,11 @@ pub fn of_machine(machine: &Machine, nodes: &Nodes<'_>) -> Option<Waiting> {
     }
     let Some(current) = status.phase.as_deref() else {
         let created = machine.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        return Some(wait(
-            seen::NOT_LOOKED_AT,
-            "no operator has looked at this machine yet",
-            created,
-        ));
+        let words = match is_of_cluster_api(machine) {
+            true => "neither an operator nor its provider has said anything of this machine yet",
+            false => "no operator has looked at this machine yet",
+        };
+        return Some(wait(seen::NOT_LOOKED_AT, words, created));
     };
     let exists = condition::find(&status.conditions, condition_type::INSTANCE_EXISTS);
     if current == phase::FAILED {

@@ -1,7 +1,7 @@
 //! How long is nothing said of a new Machine?
 //!
 //! Until its provider has said something there is nothing to tell but that it has not, and providers usually have their first
-//! word within seconds. That one write saved is a write for every machine, and a look of its provider at what was written.
+//! word within seconds. It saves a write for every machine, and a look of its provider at what was written.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
