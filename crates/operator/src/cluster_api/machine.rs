@@ -60,10 +60,7 @@ pub async fn reconcile(context: &Context, parts: &Parts, key: ObjectKey) -> Outc
         base.note_waiting(NAME, &key, &[Wait::on(reason::INTERNAL_ERROR, message)]);
         return Outcome::RecheckAfter(CLUSTER_RECHECK);
     };
-    let observation = match observe::observe(context, parts, &machine, &cluster).await {
-        Ok(observation) => observation,
-        Err(error) => return Outcome::Failed(error),
-    };
+    let observation = observe::observe(context, parts, &machine, &cluster).await;
     let now = base.env.now();
     let decision = decide(&observation.observed(), &parts.policy, now);
 

@@ -75,8 +75,8 @@ pub fn group_of(owner: &OwnerReference) -> &str {
     owner.api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whatever the version: an older one is written anew.
-fn is_same(left: &OwnerReference, right: &OwnerReference) -> bool {
+/// Whether both name the same object, whatever the version: an older one is written anew.
+pub fn is_same(left: &OwnerReference, right: &OwnerReference) -> bool {
     group_of(left) == group_of(right) && left.kind == right.kind && left.name == right.name
 }
 

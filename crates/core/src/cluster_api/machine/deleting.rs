@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
     cluster_api::{
-        MachineDeletionStatus,
+        Machine, MachineDeletionStatus, MachineStatus,
         names::{annotation, condition_type, event, reason},
     },
     condition::{self, to_seconds},
@@ -15,14 +15,17 @@ use machinist_api::{
 use super::{
     decide::{Action, Pass, Which},
     draining, node,
-    observed::{Connection, NodeLookup, Reference},
-    volumes,
+    observed::{Connection, NodeLookup, Observed, Reference},
+    references, volumes,
 };
 use crate::{
-    cluster_api::contract::reading,
+    cluster_api::contract::{ownership, reading},
     decision::{Announcement, Wait},
     node as nodes,
 };
+
+/// How soon what is on a Node is read again where it could not be, or not in time: an empty list wakes nobody.
+const CONTENTS_RECHECK: SignedDuration = SignedDuration::from_secs(10);
 
 /// Where the deletion is, in Cluster API's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,10 +57,32 @@ enum NodeWork {
 /// What a step ends with: the next one, or a wait.
 type Step = Result<(), (&'static str, String)>;
 
+/// Which of the steps that look into the Node may come now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeSteps {
+    pub drain: bool,
+    pub detach: bool,
+}
+
+/// What must be known of the Node for the next pass, by the same rules that it goes by: what no step needs is not read,
+/// so that it cannot fail.
+pub fn node_steps(observed: &Observed<'_>, now: Timestamp) -> NodeSteps {
+    let status = observed.machine.status.clone().unwrap_or_default();
+    let has_node = status.node_ref.is_some() || observed.connection.node().is_some();
+    let is_held = hooks(observed, annotation::PRE_DRAIN_HOOK_PREFIX).is_some();
+    match node_work(observed, has_node) {
+        NodeWork::Allowed if !is_held => NodeSteps {
+            drain: may_drain(observed, &status, now),
+            detach: may_detach(observed, &status, now),
+        },
+        NodeWork::Allowed | NodeWork::NotAllowed | NodeWork::Unknown(_) => NodeSteps::default(),
+    }
+}
+
 pub(super) fn step(pass: &mut Pass<'_>) -> Stage {
     let mut passed = Passed::default();
     let (reason, message) = match go(pass, &mut passed) {
-        Ok(()) => (reason::DELETION_COMPLETED, "Deletion completed".to_owned()),
+        Ok(()) => last_step(pass),
         Err(waits) => waits,
     };
     if reason != reason::DELETION_COMPLETED {
@@ -66,8 +91,20 @@ pub(super) fn step(pass: &mut Pass<'_>) -> Stage {
     Stage { reason, message, passed }
 }
 
+/// What is said where the last step fails. Where it does not, nobody is left to read it.
+fn last_step(pass: &Pass<'_>) -> (&'static str, String) {
+    let node = pass.after.iter().find_map(|action| match action {
+        Action::DeleteNode { node, .. } => Some(node),
+        _ => None,
+    });
+    match node {
+        Some(node) => (reason::DELETING_NODE, format!("Deleting Node {node}")),
+        None => (reason::DELETION_COMPLETED, "Deletion completed".to_owned()),
+    }
+}
+
 fn go(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
-    let is_allowed = match node_work(pass) {
+    let is_allowed = match node_work(pass.observed, pass.status.node_ref.is_some()) {
         NodeWork::Allowed => true,
         NodeWork::NotAllowed => false,
         NodeWork::Unknown(why) => {
@@ -77,10 +114,10 @@ fn go(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
     };
     if is_allowed {
         pre_drain(pass, passed)?;
-        if may(pass, annotation::EXCLUDE_NODE_DRAINING, drain_deadline(pass)) {
+        if may_drain(pass.observed, &pass.status, pass.now) {
             drain(pass, passed)?;
         }
-        if may(pass, annotation::EXCLUDE_VOLUME_DETACH, detach_deadline(pass)) {
+        if may_detach(pass.observed, &pass.status, pass.now) {
             detach(pass, passed)?;
         }
     }
@@ -96,11 +133,11 @@ fn go(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
     Ok(())
 }
 
-fn node_work(pass: &Pass<'_>) -> NodeWork {
-    let observed = pass.observed;
+fn node_work(observed: &Observed<'_>, has_node: bool) -> NodeWork {
     if observed.cluster.metadata.deletion_timestamp.is_some()
-        || pass.status.node_ref.is_none()
+        || !has_node
         || observed.shares_node()
+        || is_anothers(observed.machine, observed.infrastructure)
     {
         return NodeWork::NotAllowed;
     }
@@ -129,15 +166,15 @@ fn deletion<'a>(pass: &'a mut Pass<'_>) -> &'a mut MachineDeletionStatus {
 }
 
 /// The hooks with this prefix, sorted and joined.
-fn hooks(pass: &Pass<'_>, prefix: &str) -> Option<String> {
-    let annotations = pass.observed.machine.metadata.annotations.as_ref()?;
+fn hooks(observed: &Observed<'_>, prefix: &str) -> Option<String> {
+    let annotations = observed.machine.metadata.annotations.as_ref()?;
     let found: Vec<_> =
         annotations.keys().filter(|key| key.starts_with(prefix)).map(String::as_str).collect();
     (!found.is_empty()).then(|| found.join(","))
 }
 
 fn pre_drain(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
-    let Some(hooks) = hooks(pass, annotation::PRE_DRAIN_HOOK_PREFIX) else {
+    let Some(hooks) = hooks(pass.observed, annotation::PRE_DRAIN_HOOK_PREFIX) else {
         passed.pre_drain = Some(true);
         return Ok(());
     };
@@ -150,7 +187,7 @@ fn pre_drain(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
 
 /// Hooks before the end hold also a Machine without a Node.
 fn pre_terminate(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
-    let Some(hooks) = hooks(pass, annotation::PRE_TERMINATE_HOOK_PREFIX) else {
+    let Some(hooks) = hooks(pass.observed, annotation::PRE_TERMINATE_HOOK_PREFIX) else {
         passed.pre_terminate = Some(true);
         return Ok(());
     };
@@ -161,13 +198,22 @@ fn pre_terminate(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
     Err((reason::WAITING_FOR_PRE_TERMINATE_HOOK, message))
 }
 
-/// Whether the Node is still to be emptied, or waited for: nobody forbade it, the wait before the end has not begun, the machine is
-/// there, and time is left.
-fn may(pass: &Pass<'_>, exclusion: &str, deadline: Option<Timestamp>) -> bool {
-    let observed = pass.observed;
+fn may_drain(observed: &Observed<'_>, status: &MachineStatus, now: Timestamp) -> bool {
+    let deadline = drain_deadline(observed, status);
+    may(observed, status, annotation::EXCLUDE_NODE_DRAINING) && deadline.is_none_or(|at| now < at)
+}
+
+fn may_detach(observed: &Observed<'_>, status: &MachineStatus, now: Timestamp) -> bool {
+    let deadline = detach_deadline(observed, status);
+    may(observed, status, annotation::EXCLUDE_VOLUME_DETACH) && deadline.is_none_or(|at| now < at)
+}
+
+/// Whether the Node is still to be emptied, or waited for: nobody forbade it, the wait before the end has not begun, and the
+/// machine is there.
+fn may(observed: &Observed<'_>, status: &MachineStatus, exclusion: &str) -> bool {
     let annotations = observed.machine.metadata.annotations.as_ref();
     let is_excluded = annotations.is_some_and(|all| all.contains_key(exclusion));
-    let deletion = pass.status.deletion.as_ref();
+    let deletion = status.deletion.as_ref();
     let is_over = deletion.is_some_and(|one| one.wait_for_pre_terminate_hook_start_time.is_some());
     let is_there = match observed.infrastructure {
         Reference::Found { .. } => !observed.infrastructure.is_deleting(),
@@ -175,7 +221,7 @@ fn may(pass: &Pass<'_>, exclusion: &str, deadline: Option<Timestamp>) -> bool {
         Reference::Unreadable(_) => true,
         Reference::Missing | Reference::NotDefined => false,
     };
-    !is_excluded && !is_over && is_there && deadline.is_none_or(|at| pass.now < at)
+    !is_excluded && !is_over && is_there
 }
 
 fn after(start: Option<Timestamp>, seconds: Option<i32>) -> Option<Timestamp> {
@@ -183,32 +229,50 @@ fn after(start: Option<Timestamp>, seconds: Option<i32>) -> Option<Timestamp> {
     start?.checked_add(SignedDuration::from_secs(i64::from(seconds))).ok()
 }
 
-fn drain_deadline(pass: &Pass<'_>) -> Option<Timestamp> {
-    let start = pass.status.deletion.as_ref()?.node_drain_start_time.as_ref().map(|time| time.0);
-    after(start, pass.observed.machine.spec.deletion.node_drain_timeout_seconds)
+fn drain_deadline(observed: &Observed<'_>, status: &MachineStatus) -> Option<Timestamp> {
+    let start = status.deletion.as_ref()?.node_drain_start_time.as_ref().map(|time| time.0);
+    after(start, observed.machine.spec.deletion.node_drain_timeout_seconds)
 }
 
-fn detach_deadline(pass: &Pass<'_>) -> Option<Timestamp> {
-    let start = pass.status.deletion.as_ref()?.wait_for_node_volume_detach_start_time.as_ref();
-    let timeout = pass.observed.machine.spec.deletion.node_volume_detach_timeout_seconds;
+fn detach_deadline(observed: &Observed<'_>, status: &MachineStatus) -> Option<Timestamp> {
+    let start = status.deletion.as_ref()?.wait_for_node_volume_detach_start_time.as_ref();
+    let timeout = observed.machine.spec.deletion.node_volume_detach_timeout_seconds;
     after(start.map(|time| time.0), timeout)
+}
+
+/// What is on the Node is not known: why, as far as that is, and when it is looked at again.
+fn unread(pass: &mut Pass<'_>, begun: String) -> String {
+    pass.recheck_in(CONTENTS_RECHECK);
+    match pass.observed.unread {
+        Some(why) => format!("{begun}\n* what is on the Node cannot be read: {why}"),
+        None => begun,
+    }
 }
 
 fn drain(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
     let observed = pass.observed;
     let now = to_seconds(pass.now);
+    let is_new = deletion(pass).node_drain_start_time.is_none();
     let started = deletion(pass).node_drain_start_time.get_or_insert(now).0;
-    if let Some(at) = drain_deadline(pass) {
+    if let Some(at) = drain_deadline(observed, &pass.status) {
         pass.decision.recheck_by(at);
     }
     passed.drain = Some(false);
     let draining = match (&observed.connection, &observed.draining) {
         (Connection::Down { why, .. }, _) => return unreachable(pass, why, started),
         (Connection::Up { nodes: NodeLookup::NotFound, .. }, _) => None,
+        (Connection::Up { nodes: NodeLookup::Ambiguous(names), .. }, _) => {
+            let message = format!(
+                "{}\n* it cannot be told which Node is the Machine's: {} have its spec.providerID",
+                draining::begun(started),
+                names.join(", ")
+            );
+            return Err((reason::DRAINING_NODE, message));
+        }
         (Connection::Up { .. }, Some(draining)) => Some(draining),
-        // It is being listed, and wakes us then.
         (Connection::Up { .. }, None) => {
-            return Err((reason::DRAINING_NODE, draining::begun(started)));
+            let message = unread(pass, draining::begun(started));
+            return Err((reason::DRAINING_NODE, message));
         }
     };
     let progress = match draining {
@@ -231,6 +295,11 @@ fn drain(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
         pass.decision.recheck_by(at);
     }
     if !progress.actions.is_empty() {
+        if is_new {
+            // Its time runs from what is stored, also where this process ends with the first pod.
+            pass.decision.recheck_by(pass.now);
+            return Err((reason::DRAINING_NODE, draining::begun(started)));
+        }
         pass.after.push(Action::Drain(progress.actions));
     }
     if let Some(message) = progress.message {
@@ -249,7 +318,7 @@ fn drain(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
 
 /// The pods of a Node that nobody can reach are not known to be gone. What ends the wait is said.
 fn unreachable(pass: &mut Pass<'_>, why: &str, started: Timestamp) -> Step {
-    let ends = match drain_deadline(pass) {
+    let ends = match drain_deadline(pass.observed, &pass.status) {
         Some(at) => format!("gives up at {at}"),
         None => format!(
             "spec.deletion.nodeDrainTimeoutSeconds or the annotation {} ends the wait",
@@ -267,7 +336,7 @@ fn detach(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
     let observed = pass.observed;
     let now = to_seconds(pass.now);
     let started = deletion(pass).wait_for_node_volume_detach_start_time.get_or_insert(now).0;
-    if let Some(at) = detach_deadline(pass) {
+    if let Some(at) = detach_deadline(observed, &pass.status) {
         pass.decision.recheck_by(at);
     }
     passed.volumes = Some(false);
@@ -280,7 +349,7 @@ fn detach(pass: &mut Pass<'_>, passed: &mut Passed) -> Step {
             if node::unreachable_since(node).is_none() =>
         {
             match &observed.volumes {
-                None => Some(volumes::begun(started)),
+                None => Some(unread(pass, volumes::begun(started))),
                 Some(one) => {
                     let staying = match &observed.draining {
                         Some(all) => draining::skipped(observed.machine, observed.cluster, all),
@@ -339,6 +408,8 @@ fn remove(pass: &mut Pass<'_>, which: Which) -> Step {
         Reference::Unreadable(why) => {
             Err((reason::INTERNAL_ERROR, format!("Failed to delete {kind}: {why}")))
         }
+        // That of another is not ours to delete. The phases before have said whose it is.
+        Reference::Found { .. } if is_anothers(pass.observed.machine, known) => Ok(()),
         Reference::Found { .. } => {
             if !known.is_deleting() {
                 pass.after.push(Action::DeleteExternal(which));
@@ -346,6 +417,14 @@ fn remove(pass: &mut Pass<'_>, which: Which) -> Step {
             Err((waits, format!("Waiting for {kind} to be deleted")))
         }
     }
+}
+
+/// Whether an object that the Machine names is controlled by another.
+fn is_anothers(machine: &Machine, reference: Reference<'_>) -> bool {
+    let Some((object, _)) = reference.found() else { return false };
+    let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
+    let own = references::owner_reference(machine);
+    ownership::controller_of(owners).is_some_and(|one| !ownership::is_same(one, &own))
 }
 
 fn delete_node(pass: &mut Pass<'_>) -> Step {

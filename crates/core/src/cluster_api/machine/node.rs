@@ -55,6 +55,26 @@ pub(super) fn link(pass: &mut Pass<'_>) {
     }
 }
 
+/// Which Nodes go with a Machine that goes: those with its providerID; and the one that it was linked to, where none has the
+/// providerID (it registered anew and has none yet, or its provider writes it in another way) or several have. A Node that
+/// is another Machine's by now is not taken.
+pub fn to_take_down<N: AsRef<Node>>(
+    with_provider_id: Vec<N>,
+    linked: Option<N>,
+    is_anothers: bool,
+) -> Vec<N> {
+    let Some(linked) = linked else { return with_provider_id };
+    let is_among =
+        with_provider_id.iter().any(|one| node::name(one.as_ref()) == node::name(linked.as_ref()));
+    match with_provider_id.len() {
+        0 if is_anothers => Vec::new(),
+        0 => vec![linked],
+        1 => with_provider_id,
+        _ if is_among => vec![linked],
+        _ => with_provider_id,
+    }
+}
+
 fn take(pass: &mut Pass<'_>, found: &Node) {
     let observed = pass.observed;
     let name = node::name(found);

@@ -33,6 +33,8 @@ pub struct Observed<'a> {
     pub draining: Option<Draining<'a>>,
     /// What is attached to the Node, once it is empty.
     pub volumes: Option<Volumes<'a>>,
+    /// Why neither is known, where they were asked for.
+    pub unread: Option<&'a str>,
 }
 
 /// An object of a provider, as far as it is known.
@@ -75,7 +77,7 @@ pub enum Connection<'a> {
     Down { why: &'a str, last_success: Option<Timestamp>, failures: u32 },
 }
 
-/// The Nodes with the Machine's providerID.
+/// The Nodes with the Machine's providerID; for one that goes, see [`node::to_take_down`](super::node::to_take_down).
 #[derive(Clone, Debug)]
 pub enum NodeLookup<'a> {
     NotFound,

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
-use machinist_api::cluster_api::{API_VERSION, ContractRef, MachineAddress, names::kind};
+use machinist_api::cluster_api::{API_VERSION, ContractRef, Machine, MachineAddress, names::kind};
 use serde_json::json;
 
 use super::{
@@ -132,7 +132,7 @@ fn look<'a>(
         Reference::Found { object, contract } => (object, contract),
     };
     let control_plane = pass.observed.control_plane_kind();
-    let owner = owner_reference(pass);
+    let owner = owner_reference(pass.observed.machine);
     let cluster = &pass.observed.machine.spec.cluster_name;
     match ownership::hand_over(&object.metadata, &owner, cluster, control_plane.as_ref()) {
         Ok(None) => {}
@@ -145,8 +145,9 @@ fn look<'a>(
     Some((object, contract))
 }
 
-fn owner_reference(pass: &Pass<'_>) -> OwnerReference {
-    let metadata = &pass.observed.machine.metadata;
+/// A Machine as the one that controls its objects.
+pub(super) fn owner_reference(machine: &Machine) -> OwnerReference {
+    let metadata = &machine.metadata;
     OwnerReference {
         api_version: API_VERSION.to_owned(),
         kind: kind::MACHINE.to_owned(),

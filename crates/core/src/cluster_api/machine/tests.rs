@@ -42,6 +42,9 @@ pub(super) struct World {
     pub namesakes: Vec<(String, bool)>,
     pub policy: Policy,
     pub has_active_control_plane: bool,
+    /// A second Node has the providerID.
+    pub has_twin: bool,
+    pub unread: Option<&'static str>,
 }
 
 pub(super) enum Sight {
@@ -138,6 +141,8 @@ impl World {
             namesakes: Vec::new(),
             policy: Policy::default(),
             has_active_control_plane: true,
+            has_twin: false,
+            unread: None,
         }
     }
 
@@ -185,9 +190,23 @@ impl World {
         volumes: Option<Volumes<'_>>,
         now: Timestamp,
     ) -> MachineDecision {
+        self.observed(draining, volumes, now, |observed| decide(observed, &self.policy, now))
+    }
+
+    pub fn observed<R>(
+        &self,
+        draining: Option<Draining<'_>>,
+        volumes: Option<Volumes<'_>>,
+        now: Timestamp,
+        look: impl FnOnce(&Observed<'_>) -> R,
+    ) -> R {
         let connection = match (self.down, &self.node) {
             (Some(why), _) => {
                 Connection::Down { why, last_success: Some(at("11:59:00")), failures: 9 }
+            }
+            (None, Some(_)) if self.has_twin => {
+                let nodes = NodeLookup::Ambiguous(vec!["n", "twin"]);
+                Connection::Up { nodes, last_success: now }
             }
             (None, Some(node)) => {
                 Connection::Up { nodes: NodeLookup::Found(node), last_success: now }
@@ -208,8 +227,9 @@ impl World {
             namesakes: self.namesakes.clone(),
             draining,
             volumes,
+            unread: self.unread,
         };
-        decide(&observed, &self.policy, now)
+        look(&observed)
     }
 }
 

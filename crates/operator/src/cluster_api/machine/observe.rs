@@ -17,14 +17,16 @@ use kube::{
 };
 use machinist_api::cluster_api::{
     Cluster, ContractRef, GROUP, Machine, MachineDeployment, MachineDrainRule, MachineSet,
-    names::{annotation, kind, label},
+    names::{kind, label},
 };
 use machinist_core::{
     cluster_api::{
         contract::{GroupKind, ownership, reading},
         machine::{
             Connection, Observed, Reference,
+            deleting::{self, NodeSteps},
             draining::{Draining, needs_namespaces},
+            node::to_take_down,
             observed::{NodeLookup, is_control_plane},
             volumes::{Volumes, attached, csi_name},
         },
@@ -39,7 +41,7 @@ use super::{
 };
 use crate::{
     cluster_api::{
-        context::Context,
+        context::{Context, Stores},
         externals::Provided,
         index,
         workloads::{NODE_BY_PROVIDER_ID, Reach},
@@ -85,7 +87,23 @@ pub struct Observation {
     pub reach: Reach,
     nodes: Vec<Arc<Node>>,
     namesakes: Vec<(String, bool)>,
-    emptying: Option<Contents>,
+    emptying: Emptying,
+}
+
+/// What is known of what is on the Node.
+enum Emptying {
+    NotNow,
+    Unread(String),
+    Read(Box<Contents>),
+}
+
+impl Emptying {
+    fn contents(&self) -> Option<&Contents> {
+        match self {
+            Self::Read(contents) => Some(contents),
+            Self::NotNow | Self::Unread(_) => None,
+        }
+    }
 }
 
 /// What is on a Node that is being emptied.
@@ -116,8 +134,12 @@ impl Observation {
             has_active_control_plane: self.has_active_control_plane,
             connection: self.connection(),
             namesakes: self.namesakes.clone(),
-            draining: self.emptying.as_ref().map(Contents::draining),
-            volumes: self.emptying.as_ref().and_then(Contents::volumes),
+            draining: self.emptying.contents().map(Contents::draining),
+            volumes: self.emptying.contents().and_then(Contents::volumes),
+            unread: match &self.emptying {
+                Emptying::Unread(why) => Some(why),
+                Emptying::NotNow | Emptying::Read(_) => None,
+            },
         }
     }
 
@@ -169,7 +191,7 @@ pub async fn observe(
     parts: &Parts,
     machine: &Arc<Machine>,
     cluster: &Arc<Cluster>,
-) -> anyhow::Result<Observation> {
+) -> Observation {
     let key = ObjectKey::of(&**machine);
     let stores = &context.stores;
     let is_deleting = machine.metadata.deletion_timestamp.is_some();
@@ -197,11 +219,9 @@ pub async fn observe(
     let provider_id = provider_id(machine, &infrastructure);
     let cluster_key = ObjectKey::new(&key.namespace, &machine.spec.cluster_name);
     let reach = parts.workloads.reach(&cluster_key);
-    let (mut nodes, mut namesakes) = (Vec::new(), Vec::new());
+    let nodes = nodes(stores, machine, provider_id.as_deref(), &reach);
+    let mut namesakes = Vec::new();
     if let Some(id) = &provider_id {
-        if let Reach::Up { nodes: known, .. } = &reach {
-            nodes = known.by_index(NODE_BY_PROVIDER_ID, id);
-        }
         let value = format!("{of_cluster}/{id}");
         let same = stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, &value);
         namesakes = same
@@ -223,12 +243,45 @@ pub async fn observe(
         reach,
         nodes,
         namesakes,
-        emptying: None,
+        emptying: Emptying::NotNow,
     };
-    if is_deleting && is_to_be_emptied(&observation) {
-        observation.emptying = contents(context, parts, &observation, &cluster_key).await?;
+    if is_deleting {
+        let steps = deleting::node_steps(&observation.observed(), context.base.env.now());
+        observation.emptying = look_into(context, parts, &observation, &cluster_key, steps).await;
     }
-    Ok(observation)
+    observation
+}
+
+/// The Nodes that are the Machine's.
+fn nodes(
+    stores: &Stores,
+    machine: &Machine,
+    provider_id: Option<&str>,
+    reach: &Reach,
+) -> Vec<Arc<Node>> {
+    let Reach::Up { nodes, .. } = reach else { return Vec::new() };
+    let found = provider_id.map(|id| nodes.by_index(NODE_BY_PROVIDER_ID, id)).unwrap_or_default();
+    if machine.metadata.deletion_timestamp.is_none() {
+        return found;
+    }
+    let status = machine.status.as_ref();
+    let linked = status.and_then(|status| status.node_ref.as_ref());
+    let linked = linked.and_then(|one| nodes.get(&ObjectKey::cluster_wide(one.name.as_str())));
+    let is_anothers = linked.as_ref().is_some_and(|node| has_another(stores, machine, node));
+    to_take_down(found, linked, is_anothers)
+}
+
+/// Whether another Machine of the cluster is linked to the Node, or has its providerID.
+fn has_another(stores: &Stores, machine: &Machine, node: &Node) -> bool {
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let of = index::cluster(namespace, &machine.spec.cluster_name);
+    let name = node::name(node);
+    let mut others = stores.machines.by_index(index::MACHINE_BY_NODE, &format!("{of}/{name}"));
+    if let Some(id) = node::provider_id(node) {
+        let value = format!("{of}/{id}");
+        others.extend(stores.machines.by_index(index::MACHINE_BY_PROVIDER_ID, &value));
+    }
+    others.iter().any(|one| one.metadata.uid != machine.metadata.uid)
 }
 
 /// Whether another Machine with the same providerID has the Node, or comes first where none has.
@@ -242,9 +295,12 @@ fn holds_node(other: &Machine, machine: &Machine) -> bool {
 }
 
 fn provider_id(machine: &Machine, infrastructure: &Look) -> Option<String> {
+    // A machine that goes before its provider was done may have joined all the same.
+    let is_deleting = machine.metadata.deletion_timestamp.is_some();
     let told = match infrastructure {
-        Look::Found { object, provided } => reading::provider_id(&object.data)
-            .filter(|_| reading::is_provisioned(&object.data, provided.served.contract)),
+        Look::Found { object, provided } => reading::provider_id(&object.data).filter(|_| {
+            is_deleting || reading::is_provisioned(&object.data, provided.served.contract)
+        }),
         _ => None,
     };
     told.map(str::to_owned).or_else(|| machine.spec.provider_id.clone()).filter(|id| !id.is_empty())
@@ -277,28 +333,40 @@ pub async fn look(context: &Context, namespace: &str, reference: Option<&Contrac
     }
 }
 
-/// Whether pods and volumes matter now: the machine is there, and no hook is waited for.
-fn is_to_be_emptied(observation: &Observation) -> bool {
-    let Look::Found { object, .. } = &observation.infrastructure else { return false };
-    let annotations = observation.machine.metadata.annotations.clone().unwrap_or_default();
-    let status = observation.machine.status.as_ref();
-    let deletion = status.and_then(|status| status.deletion.as_ref());
-    observation.nodes.len() == 1
-        && object.metadata.deletion_timestamp.is_none()
-        && observation.cluster.metadata.deletion_timestamp.is_none()
-        && !annotations.keys().any(|key| key.starts_with(annotation::PRE_DRAIN_HOOK_PREFIX))
-        && deletion.is_none_or(|one| one.wait_for_pre_terminate_hook_start_time.is_none())
+/// What is on the Node, as far as the steps to come need it. What cannot be read is said, and keeps nothing else from
+/// being told.
+async fn look_into(
+    context: &Context,
+    parts: &Parts,
+    observation: &Observation,
+    cluster: &ObjectKey,
+    steps: NodeSteps,
+) -> Emptying {
+    let (Reach::Up { client, .. }, [node]) = (&observation.reach, observation.nodes.as_slice())
+    else {
+        return Emptying::NotNow;
+    };
+    if steps == NodeSteps::default() {
+        return Emptying::NotNow;
+    }
+    match contents(context, parts, (&observation.machine, node, client), cluster, steps).await {
+        Ok(contents) => Emptying::Read(Box::new(contents)),
+        Err(error) => {
+            let key = ObjectKey::of(&*observation.machine);
+            tracing::warn!(machine = %key, error = format!("{error:#}"), "cannot read what is on the node");
+            Emptying::Unread(format!("{error:#}"))
+        }
+    }
 }
 
 async fn contents(
     context: &Context,
     parts: &Parts,
-    observation: &Observation,
+    (machine, node, client): (&Arc<Machine>, &Arc<Node>, &Client),
     cluster: &ObjectKey,
-) -> anyhow::Result<Option<Contents>> {
-    let Reach::Up { client, .. } = &observation.reach else { return Ok(None) };
-    let Some(node) = observation.nodes.first() else { return Ok(None) };
-    let key = ObjectKey::of(&*observation.machine);
+    steps: NodeSteps,
+) -> anyhow::Result<Contents> {
+    let key = ObjectKey::of(&**machine);
     let tools = Tools {
         client,
         env: &context.base.env,
@@ -312,7 +380,8 @@ async fn contents(
         view.cluster.attachments.synced().await;
     };
     if tokio::time::timeout(LIST_TIMEOUT, listed).await.is_err() {
-        return Ok(None);
+        let which = if view.pods.is_synced() { "volume attachments" } else { "pods" };
+        anyhow::bail!("its {which} were not listed within {} s", LIST_TIMEOUT.as_secs());
     }
     let mut pods = view.pods.list();
     let mut daemons = Vec::new();
@@ -323,10 +392,7 @@ async fn contents(
         pods = listed_now(client, node::name(node)).await?;
         daemons = missing_daemon_sets(client, &pods).await?;
     }
-    let annotations = observation.machine.metadata.annotations.as_ref();
-    let is_excluded =
-        annotations.is_some_and(|all| all.contains_key(annotation::EXCLUDE_NODE_DRAINING));
-    if node::is_unschedulable(node) || is_excluded {
+    if steps.detach && (!steps.drain || node::is_unschedulable(node)) {
         volumes = Some(attached_volumes(client, node, &attachments).await?);
     }
     let rules = context.stores.drain_rules.list_in(&key.namespace);
@@ -334,7 +400,7 @@ async fn contents(
     parts.memory.drains.change(&key, |attempts| {
         attempts.retain(|uid| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)));
     });
-    Ok(Some(Contents {
+    Ok(Contents {
         node: Arc::clone(node),
         pods,
         missing_daemon_sets: daemons,
@@ -344,7 +410,7 @@ async fn contents(
         namespaces,
         attachments,
         volumes,
-    }))
+    })
 }
 
 async fn listed_now(client: &Client, node: &str) -> Result<Vec<Arc<Pod>>, kube::Error> {

@@ -1,6 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::*;
+use super::{
+    super::{
+        deleting::{NodeSteps, node_steps},
+        node,
+    },
+    *,
+};
 use crate::{drain, drain::Attempts};
 
 fn going() -> World {
@@ -40,6 +46,12 @@ fn decide_empty(world: &World) -> MachineDecision {
 #[test]
 fn the_steps_come_in_order() {
     let mut world = going();
+    let decision = decide_empty(&world);
+    // That it begins is stored before anything is touched.
+    assert_eq!((decision.actions.as_slice(), decision.recheck), ([].as_slice(), Some(now())));
+    assert_eq!(reason(&decision, "Deleting"), "True DrainingNode");
+    world.machine.status = Some(decision.status);
+
     let decision = decide_empty(&world);
     let [Action::Drain(steps)] = decision.actions.as_slice() else { panic!("{decision:?}") };
     assert!(matches!(steps[..], [drain::Action::Cordon { .. }]));
@@ -201,4 +213,119 @@ fn the_provider_id_is_kept_though_the_infrastructure_goes() {
     let [Action::PatchMachine(patch)] = decision.actions.as_slice() else { panic!("{decision:?}") };
     assert_eq!(patch["spec"]["providerID"], "foo://m");
     assert_eq!(reason(&decision, "Deleting"), "True WaitingForInfrastructureDeletion");
+}
+
+fn controlled_by(kind: &str, name: &str) -> Value {
+    let mut object = provisioned();
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "name": name, "uid": "uid-other",
+        "controller": true,
+    }]);
+    object
+}
+
+/// A Machine that names another's object by mistake goes without it.
+#[test]
+fn the_object_of_another_machine_stays() {
+    let mut world = going();
+    world.infrastructure = Sight::object(controlled_by("Machine", "other"));
+    let decision = decide_empty(&world);
+    assert_eq!(decision.actions, [Action::RemoveFinalizer]);
+    let words: Vec<_> = decision.waiting.iter().map(|wait| wait.message.as_str()).collect();
+    assert_eq!(words, ["FooMachine m: it is controlled by Machine other already"]);
+}
+
+#[test]
+fn what_is_on_the_node_and_cannot_be_read_is_said_and_read_again() {
+    let mut world = going();
+    world.unread = Some("its pods were not listed within 10 s");
+    let decision = world.decide();
+    let (_, why, message) = said(&decision, "Deleting");
+    assert_eq!(why, "DrainingNode");
+    assert!(message.ends_with("cannot be read: its pods were not listed within 10 s"), "{message}");
+    assert_eq!(decision.recheck, Some(at("12:00:10")));
+
+    let exclusion = "machine.cluster.x-k8s.io/exclude-node-draining".to_owned();
+    world.machine.metadata.annotations = Some([(exclusion, String::new())].into());
+    let decision = world.decide();
+    let (_, why, message) = said(&decision, "Deleting");
+    assert_eq!(why, "WaitingForVolumeDetach");
+    assert!(message.ends_with("cannot be read: its pods were not listed within 10 s"), "{message}");
+    assert_eq!(decision.recheck, Some(at("12:00:10")));
+}
+
+#[test]
+fn two_nodes_with_one_provider_id_hold_the_drain_and_are_named() {
+    let mut world = going();
+    world.has_twin = true;
+    world.machine.spec.deletion.node_drain_timeout_seconds = Some(60);
+    let decision = world.decide();
+    assert_eq!(decision.actions, []);
+    let (_, why, message) = said(&decision, "Deleting");
+    assert_eq!(why, "DrainingNode");
+    assert!(message.contains("n, twin have its spec.providerID"), "{message}");
+    world.machine.status = Some(decision.status);
+    let decision = world.decide_with(None, None, at("12:01:00"));
+    assert_eq!(decision.actions, [Action::DeleteExternal(super::super::Which::Infrastructure)]);
+}
+
+/// The Node that is named counts where the providerID finds none or several, unless it is another's.
+#[test]
+fn the_node_that_goes_with_its_machine() {
+    let named = |name: &str| {
+        let mut node = healthy_node();
+        node.metadata.name = Some(name.to_owned());
+        Box::new(node)
+    };
+    let by_id = |names: &[&str]| names.iter().map(|name| named(name)).collect::<Vec<_>>();
+    for (with_id, linked, is_anothers, expected) in [
+        (&[][..], None, false, &[][..]),
+        (&["n"][..], None, false, &["n"][..]),
+        (&["n"][..], Some("n"), false, &["n"][..]),
+        (&["renamed"][..], Some("n"), false, &["renamed"][..]),
+        (&[][..], Some("n"), false, &["n"][..]),
+        (&[][..], Some("n"), true, &[][..]),
+        (&["n", "twin"][..], Some("n"), false, &["n"][..]),
+        (&["one", "two"][..], Some("n"), false, &["one", "two"][..]),
+    ] {
+        let found = node::to_take_down(by_id(with_id), linked.map(named), is_anothers);
+        let found: Vec<_> = found.iter().map(|node| crate::node::name(node)).collect();
+        assert_eq!(found, expected, "{with_id:?} {linked:?} {is_anothers}");
+    }
+}
+
+/// What no step needs is not read; once the drain is over, the volumes are, whether the Node was cordoned or not.
+#[test]
+fn only_what_a_step_needs_is_read() {
+    let steps = |world: &World, now| world.observed(None, None, now, |one| node_steps(one, now));
+    let all = NodeSteps { drain: true, detach: true };
+    let mut world = going();
+    assert_eq!(steps(&world, now()), all);
+
+    world.machine.spec.deletion.node_drain_timeout_seconds = Some(60);
+    world.down = Some("no answer");
+    world.machine.status = Some(world.decide().status);
+    world.down = None;
+    assert_eq!(steps(&world, at("12:00:59")), all);
+    assert_eq!(steps(&world, at("12:01:00")), NodeSteps { drain: false, detach: true });
+
+    let annotated = |keys: &[&str]| {
+        let mut world = going();
+        let keys = keys.iter().map(|key| ((*key).to_owned(), String::new()));
+        world.machine.metadata.annotations = Some(keys.collect());
+        steps(&world, now())
+    };
+    let [drain, detach] = [
+        "machine.cluster.x-k8s.io/exclude-node-draining",
+        "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach",
+    ];
+    assert_eq!(annotated(&[drain]), NodeSteps { drain: false, detach: true });
+    assert_eq!(annotated(&[detach]), NodeSteps { drain: true, detach: false });
+    assert_eq!(annotated(&[drain, detach]), NodeSteps::default());
+    let hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/db";
+    assert_eq!(annotated(&[hook]), NodeSteps::default());
+
+    let mut last = going();
+    last.has_active_control_plane = false;
+    assert_eq!(steps(&last, now()), NodeSteps::default());
 }
