@@ -20,7 +20,9 @@ const SILENCE_MAX: SignedDuration = SignedDuration::from_secs(10);
 pub(super) fn silent_until(observed: &Observed<'_>, now: Timestamp) -> Option<Timestamp> {
     let machine = observed.machine;
     let is_new = machine.status.as_ref().is_none_or(|status| status.conditions.is_empty());
-    let has_word = tells(observed.infrastructure, reading::is_provisioned, now)
+    // One that came back from a backup may have its Node before its provider says anything.
+    let has_word = observed.connection.node().is_some()
+        || tells(observed.infrastructure, reading::is_provisioned, now)
         || match machine.spec.bootstrap.config_ref {
             None => false,
             Some(_) => tells(observed.bootstrap, reading::is_data_secret_created, now),

@@ -68,6 +68,17 @@ fn nothing_is_said_of_a_new_machine_until_its_provider_has_a_word() {
     }
 }
 
+/// Its status came back without conditions, or not at all.
+#[test]
+fn a_machine_from_a_backup_is_linked_to_its_node_at_once() {
+    let mut world = World::new();
+    world.machine.metadata.creation_timestamp = Some(time("11:59:59"));
+    world.machine.spec.provider_id = Some("foo://m".to_owned());
+    world.node = Some(healthy_node());
+    let decision = world.decide();
+    assert_eq!(decision.status.node_ref.map(|one| one.name).as_deref(), Some("n"));
+}
+
 #[test]
 fn what_is_missing_or_wrong_is_said_of_a_new_machine_at_once() {
     let mut world = World::new();
