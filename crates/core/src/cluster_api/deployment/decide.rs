@@ -222,7 +222,7 @@ fn make_set(
         )]);
     }
     let deployment = observed.deployment;
-    let after = current::expired_rollout(deployment, now);
+    let after = current::expired_rollout(deployment, &observed.sets, now);
     let base = deployment.metadata.name.as_deref().unwrap_or_default();
     let is_taken =
         |name: &str| observed.sets.iter().any(|set| set.metadata.name.as_deref() == Some(name));
@@ -235,7 +235,7 @@ fn make_set(
         return Err(vec!["all names of sets for this template are taken by other sets".to_owned()]);
     };
     let hash = desired::hash(&letters);
-    Ok(Box::new(desired::new_set(deployment, policy, role, &name, &hash)))
+    Ok(Box::new(desired::new_set(deployment, policy, role, &name, &hash, after)))
 }
 
 /// The sets of other templates, the oldest first.

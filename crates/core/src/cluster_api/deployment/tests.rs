@@ -4,7 +4,8 @@ mod rolling;
 mod sets;
 mod simulated;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use machinist_api::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet, condition};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -57,6 +58,8 @@ struct World {
     unreadable: usize,
     is_cluster_going: bool,
     now: Timestamp,
+    /// How far the API server's clock, which dates what is made, is behind ours.
+    server_behind: SignedDuration,
 }
 
 impl World {
@@ -69,6 +72,7 @@ impl World {
             unreadable: 0,
             is_cluster_going: false,
             now: now(),
+            server_behind: SignedDuration::ZERO,
         }
     }
 
@@ -77,7 +81,7 @@ impl World {
         let mut cluster: Cluster = read(json!({
             "metadata": { "name": "c1", "namespace": "ns", "uid": "uid-c1" }, "spec": {},
         }));
-        let going = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now);
+        let going = Time(self.now);
         cluster.metadata.deletion_timestamp = self.is_cluster_going.then_some(going);
         let machines: Vec<Machine> = self.machines.iter().cloned().map(read).collect();
         let object = json!({ "metadata": {}, "spec": { "template": {} } });
@@ -119,8 +123,7 @@ impl World {
                     assert!(self.sets.iter().all(|known| known.metadata.name != set.metadata.name));
                     set.metadata.uid = Some(format!("uid-{name}"));
                     set.metadata.generation = Some(1);
-                    set.metadata.creation_timestamp =
-                        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now));
+                    set.metadata.creation_timestamp = Some(self.dated());
                     self.sets.push(set);
                 }
                 Action::AmendSet { set, patch } => {
@@ -139,7 +142,13 @@ impl World {
                 Action::AmendTemplate { .. } | Action::RemoveFinalizer(_) => {}
             }
         }
-        self.now = self.now.checked_add(jiff::SignedDuration::from_secs(1)).unwrap();
+        self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+    }
+
+    /// The API server's time, in whole seconds as it writes it.
+    fn dated(&self) -> Time {
+        let now = self.now.checked_sub(self.server_behind).unwrap();
+        Time(Timestamp::from_second(now.as_second()).unwrap())
     }
 }
 

@@ -123,6 +123,47 @@ fn a_rollout_by_time_makes_a_new_set_when_the_time_has_come() {
     assert_eq!(world.sets.len(), 2, "once, and not again with every pass");
 }
 
+/// The time has come by our clock, and the set is dated by another that is behind.
+#[test]
+fn a_set_made_for_a_rollout_by_time_is_current_whatever_it_is_dated() {
+    for behind in [300, 5_000, -5_000] {
+        let mut world = World::new(deployment(3));
+        settle(&mut world);
+        world.server_behind = SignedDuration::from_millis(behind);
+        world.deployment["spec"]["rollout"] = json!({ "after": "2026-01-01T13:00:00Z" });
+        world.now = "2026-01-01T13:00:00.1Z".parse().unwrap();
+        settle(&mut world);
+        assert_eq!(world.sets.len(), 2, "{behind}");
+        assert_eq!(world.sets[1].spec.replicas, Some(1), "{behind}: it grows");
+        // The next process has a clock that is behind: what was begun is not taken back.
+        let before = world.sets.clone();
+        world.now = "2026-01-01T12:59:59Z".parse().unwrap();
+        settle(&mut world);
+        assert_eq!(world.sets, before, "{behind}");
+        // An earlier time needs no newer set, a later one does.
+        for (after, wanted) in [("2026-01-01T12:59:00Z", 2), ("2026-01-01T14:00:00Z", 3)] {
+            world.deployment["spec"]["rollout"] = json!({ "after": after });
+            world.now = "2026-01-01T14:00:00Z".parse().unwrap();
+            settle(&mut world);
+            assert_eq!(world.sets.len(), wanted, "{behind} {after}");
+        }
+    }
+}
+
+/// Cluster API's own core manager marks nothing: its sets are judged by their date.
+#[test]
+fn a_set_without_a_mark_is_judged_by_its_date() {
+    let mut world = World::new(deployment(3));
+    settle(&mut world);
+    world.deployment["spec"]["rollout"] = json!({ "after": "2026-01-01T13:00:00Z" });
+    world.now = "2026-01-01T13:00:05Z".parse().unwrap();
+    for (date, wanted) in [("2026-01-01T13:00:00Z", 1), ("2026-01-01T12:59:59Z", 2)] {
+        world.sets[0].metadata.creation_timestamp = Some(read(json!(date)));
+        settle(&mut world);
+        assert_eq!(world.sets.len(), wanted, "{date}");
+    }
+}
+
 #[test]
 fn without_the_template_no_set_is_made_and_the_reason_is_said() {
     let mut world = World::new(deployment(3));
