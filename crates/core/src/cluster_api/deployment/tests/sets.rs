@@ -213,6 +213,34 @@ fn on_delete_closes_old_sets() {
     assert_eq!(world.sets.iter().map(closed).collect::<Vec<_>>(), ["true", "false"]);
 }
 
+/// After a move or a restore from a backup there is no status yet.
+#[test]
+fn on_delete_keeps_the_machines_of_an_old_set_without_a_status() {
+    let mut world = World::new(deployment(3));
+    settle(&mut world);
+    world.deployment["spec"]["rollout"] = json!({ "strategy": { "type": "OnDelete" } });
+    world.deployment["spec"]["template"]["spec"]["version"] = json!("v1.35.0");
+    settle(&mut world);
+    let sizes = |world: &World| -> Vec<_> {
+        world.sets.iter().map(|set| set.spec.replicas.unwrap()).collect()
+    };
+    assert_eq!(sizes(&world), [3, 0]);
+    // Its controller has counted: a person deleted one.
+    world.sets[0].status =
+        Some(read(json!({ "replicas": 2, "availableReplicas": 2, "observedGeneration": 1 })));
+    settle(&mut world);
+    assert_eq!(sizes(&world), [2, 1]);
+    // What it says is older than what is seen.
+    let uid = world.sets[0].metadata.uid.clone().unwrap();
+    let owner =
+        json!([{ "apiVersion": "", "kind": "", "name": "", "uid": uid, "controller": true }]);
+    let machine = |name: &str| json!({ "metadata": { "name": name, "ownerReferences": owner }, "spec": { "clusterName": "c1" } });
+    world.machines = ["a", "b"].map(machine).to_vec();
+    world.sets[0].status = Some(read(json!({ "replicas": 1, "observedGeneration": 1 })));
+    settle(&mut world);
+    assert_eq!(sizes(&world), [2, 1]);
+}
+
 #[test]
 fn a_deleted_deployment_takes_its_sets_with_it_and_goes_last() {
     let mut world = World::new(deployment(3));
