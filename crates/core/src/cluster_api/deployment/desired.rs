@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use machinist_api::{
     cluster_api::{
-        MachineDeployment, MachineSet, MachineSetSpec,
-        names::{annotation, finalizer, label},
+        MachineDeployment, MachineSet, MachineSetSpec, SetDeletion,
+        names::{annotation, deletion_order, finalizer, label},
     },
     names::annotation::SURGE,
 };
@@ -141,7 +141,7 @@ pub fn amendment(
     let hash = identity::label(&set.metadata, label::TEMPLATE_HASH).unwrap_or_default();
     let mut wanted = set.spec.clone();
     wanted.replicas = Some(role.replicas);
-    wanted.deletion = deployment.spec.deletion.clone();
+    wanted.deletion = deletion(deployment, set);
     wanted.machine_naming = deployment.spec.machine_naming.clone();
     let (from, to) = (&deployment.spec.template, &mut wanted.template);
     to.metadata.labels = template_labels(deployment, hash);
@@ -185,6 +185,13 @@ pub fn amendment(
         patch.insert("spec".to_owned(), spec);
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Nothing said is Random, and some webhooks of Cluster API write that into a set: to take it away again would never end.
+fn deletion(deployment: &MachineDeployment, set: &MachineSet) -> SetDeletion {
+    let (wanted, known) = (&deployment.spec.deletion, &set.spec.deletion);
+    let is_random = known.order.as_deref() == Some(deletion_order::RANDOM);
+    if wanted.order.is_none() && is_random { known.clone() } else { wanted.clone() }
 }
 
 fn changed(

@@ -11,7 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Action, MachineDeploymentDecision, Observed, decide, validate};
-use crate::cluster_api::machineset::{Part, Template, observed::Found};
+use crate::cluster_api::{
+    admission::{Kind, defaults::fill_in},
+    machineset::{Part, Template, observed::Found},
+};
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -60,6 +63,8 @@ struct World {
     now: Timestamp,
     /// How far the API server's clock, which dates what is made, is behind ours.
     server_behind: SignedDuration,
+    /// Whether a webhook says of a set that says nothing which Machines go first, as some of Cluster API do.
+    is_order_filled_in: bool,
 }
 
 impl World {
@@ -73,6 +78,7 @@ impl World {
             is_cluster_going: false,
             now: now(),
             server_behind: SignedDuration::ZERO,
+            is_order_filled_in: false,
         }
     }
 
@@ -124,17 +130,19 @@ impl World {
                     set.metadata.uid = Some(format!("uid-{name}"));
                     set.metadata.generation = Some(1);
                     set.metadata.creation_timestamp = Some(self.dated());
-                    self.sets.push(set);
+                    self.sets.push(self.admitted(&set));
                 }
                 Action::AmendSet { set, patch } => {
-                    let known = self
-                        .sets
-                        .iter_mut()
-                        .find(|one| one.metadata.uid.as_ref() == Some(&set.uid));
+                    let known =
+                        self.sets.iter().find(|one| one.metadata.uid.as_ref() == Some(&set.uid));
                     let known = known.unwrap();
-                    let mut value = serde_json::to_value(&*known).unwrap();
+                    let mut value = serde_json::to_value(known).unwrap();
                     merge(&mut value, patch);
-                    *known = read(value);
+                    let amended: MachineSet = read(value);
+                    let admitted = self.admitted(&amended);
+                    let place =
+                        self.sets.iter_mut().find(|one| one.metadata.uid == amended.metadata.uid);
+                    *place.unwrap() = admitted;
                 }
                 Action::DeleteSet(set) => {
                     self.sets.retain(|one| one.metadata.uid.as_ref() != Some(&set.uid));
@@ -143,6 +151,15 @@ impl World {
             }
         }
         self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+    }
+
+    /// A set as it is stored, with what webhooks fill in.
+    fn admitted(&self, set: &MachineSet) -> MachineSet {
+        let mut object = fill_in(Kind::MachineSet, &serde_json::to_value(set).unwrap(), None);
+        if self.is_order_filled_in && object["spec"]["deletion"]["order"].is_null() {
+            object["spec"]["deletion"]["order"] = json!("Random");
+        }
+        read(object)
     }
 
     /// The API server's time, in whole seconds as it writes it.

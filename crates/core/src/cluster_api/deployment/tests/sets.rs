@@ -92,6 +92,25 @@ fn a_change_in_place_makes_no_new_set_and_reaches_the_old_one() {
     assert!(!world.sets[0].metadata.labels.as_ref().unwrap().contains_key("new"));
 }
 
+/// What a webhook fills in is not taken away again, pass for pass.
+#[test]
+fn the_order_that_a_webhook_fills_in_is_left_alone() {
+    let order = |world: &World| world.sets[0].spec.deletion.order.clone();
+    for is_order_filled_in in [false, true] {
+        let mut world = World::new(deployment(3));
+        world.is_order_filled_in = is_order_filled_in;
+        settle(&mut world);
+        let usual = is_order_filled_in.then(|| "Random".to_owned());
+        assert_eq!(order(&world), usual);
+        world.deployment["spec"]["deletion"] = json!({ "order": "Newest" });
+        settle(&mut world);
+        assert_eq!(order(&world).as_deref(), Some("Newest"));
+        world.deployment["spec"]["deletion"] = json!({});
+        settle(&mut world);
+        assert_eq!(order(&world), usual);
+    }
+}
+
 #[test]
 fn another_version_makes_another_set_of_the_next_revision() {
     let mut world = World::new(deployment(3));
