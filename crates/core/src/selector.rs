@@ -2,6 +2,8 @@
 
 mod syntax;
 
+pub(crate) use self::syntax::{check_key, check_value, is_qualified_name, is_subdomain};
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

@@ -7,6 +7,7 @@
 pub mod clouds;
 pub mod cluster;
 pub mod context;
+pub mod decided;
 pub mod deployment;
 pub mod externals;
 pub mod health;

@@ -109,6 +109,8 @@ fn restored(object: &Value, moved: &[Moved], served: Served<'_>) -> Value {
 /// Every field in its place in the other version.
 fn carried(object: &Value, moved: &[Moved], to: Version, served: Served<'_>) -> Value {
     let mut object = object.clone();
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = namespace.map(str::to_owned);
     // All are taken before any is put: one's place may be another's.
     let mut values = Vec::new();
     for one in moved {
@@ -123,13 +125,20 @@ fn carried(object: &Value, moved: &[Moved], to: Version, served: Served<'_>) -> 
     }
     for (into, form, value) in values {
         let into: Vec<&str> = into.iter().map(String::as_str).collect();
-        put(&mut object, &into, reshaped(value, form, to, served));
+        put(&mut object, &into, reshaped(value, form, to, namespace.as_deref(), served));
     }
     put(&mut object, &["apiVersion"], json!(to.api_version()));
     object
 }
 
-fn reshaped(value: Value, form: Form, to: Version, served: Served<'_>) -> Value {
+/// `namespace` is the object's own, which all that it refers to is in.
+fn reshaped(
+    value: Value,
+    form: Form,
+    to: Version,
+    namespace: Option<&str>,
+    served: Served<'_>,
+) -> Value {
     match (form, to) {
         (Form::Same, _) => value,
         (Form::Duration, Version::V1Beta2) => {
@@ -140,7 +149,13 @@ fn reshaped(value: Value, form: Form, to: Version, served: Served<'_>) -> Value 
             value.as_i64().map_or_else(|| value.clone(), |seconds| json!(fields::duration(seconds)))
         }
         (Form::Reference, Version::V1Beta2) => fields::by_group(&value),
-        (Form::Reference, Version::V1Beta1) => fields::by_version(&value, served),
+        (Form::Reference, Version::V1Beta1) => {
+            fields::within(fields::by_version(&value, served), namespace)
+        }
+        (Form::Template, Version::V1Beta2) => fields::within(value, None),
+        (Form::Template, Version::V1Beta1) => fields::within(value, namespace),
+        (Form::Domains, Version::V1Beta2) => fields::listed(value),
+        (Form::Domains, Version::V1Beta1) => fields::by_name(value),
         (Form::Node, Version::V1Beta2) => json!({ "name": value["name"] }),
         (Form::Node, Version::V1Beta1) => {
             json!({ "apiVersion": "v1", "kind": "Node", "name": value["name"] })
@@ -163,7 +178,7 @@ fn timed(mut condition: Value, to: Version) -> Value {
         Version::V1Beta1 => ("timeoutSeconds", "timeout"),
     };
     if let Some(value) = take(&mut condition, &[from]) {
-        let value = reshaped(value, Form::Duration, to, &|_| None);
+        let value = reshaped(value, Form::Duration, to, None, &|_| None);
         put(&mut condition, &[into], value);
     }
     condition

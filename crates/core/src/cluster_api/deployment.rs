@@ -8,6 +8,7 @@ pub mod desired;
 pub mod observed;
 pub mod paused;
 pub mod rollout;
+pub mod sizes;
 pub mod status;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::selector::is_subdomain;
+
 /// Letters that cannot spell a word or be taken for one another, as in Kubernetes' own names.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How long the random part is.
@@ -59,6 +61,17 @@ pub enum TemplateFault {
     UnknownVariable(String),
     #[error("a pair of braces is not closed")]
     NotClosed,
+    #[error(
+        "a machine would be named {0:?}, and names are of lower case letters, digits, '-' and '.' only, and begin and end \
+         with a letter or digit"
+    )]
+    NoName(String),
+}
+
+/// Whether machines can be named by this template.
+pub fn check_template(template: &str) -> Result<(), TemplateFault> {
+    let name = machine_name(template, "cluster", "set", "bcdfg")?;
+    if is_subdomain(&name) { Ok(()) } else { Err(TemplateFault::NoName(name)) }
 }
 
 /// The name of a new Machine. `random` are letters of the alphabet; one that grows too long is cut and ends in them.
@@ -135,6 +148,17 @@ mod tests {
         let long = "m".repeat(70);
         let cut = machine_name(USUAL_TEMPLATE, "c", &long, "abcde").unwrap();
         assert_eq!((cut.len(), cut.ends_with("mabcde")), (63, true));
+    }
+
+    #[test]
+    fn a_template_gives_names_that_objects_may_have() {
+        for right in [USUAL_TEMPLATE, "{{ .random }}", "a.b-{{.cluster.name}}{{ .random }}9"] {
+            assert_eq!(check_template(right), Ok(()), "{right}");
+        }
+        for wrong in ["M-{{ .random }}", "{{ .random }}-", "a_{{ .random }}", "a..{{ .random }}"] {
+            let fault = check_template(wrong).unwrap_err();
+            assert!(matches!(fault, TemplateFault::NoName(_)), "{wrong}: {fault}");
+        }
     }
 
     /// What Cluster API gives for the same names.

@@ -42,21 +42,24 @@ fn check_requirement(path: &str, requirement: &LabelSelectorRequirement) -> Resu
     }
 }
 
-/// A name, after a DNS subdomain and a slash or alone.
-fn check_key(path: &str, key: &str) -> Result<(), FieldError> {
-    let (prefix, name) =
-        key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
-    let is_right = is_name(name) && prefix.is_none_or(is_subdomain);
-    is_right.then_some(()).ok_or_else(|| {
+pub(crate) fn check_key(path: &str, key: &str) -> Result<(), FieldError> {
+    is_qualified_name(key).then_some(()).ok_or_else(|| {
         FieldError::new(path, format!("Invalid value: {key:?}: must be a valid label key"))
     })
 }
 
-fn check_value(path: &str, value: &str) -> Result<(), FieldError> {
+pub(crate) fn check_value(path: &str, value: &str) -> Result<(), FieldError> {
     let is_right = value.is_empty() || is_name(value);
     is_right.then_some(()).ok_or_else(|| {
         FieldError::new(path, format!("Invalid value: {value:?}: must be a valid label value"))
     })
+}
+
+/// A name, after a DNS subdomain and a slash or alone.
+pub(crate) fn is_qualified_name(key: &str) -> bool {
+    let (prefix, name) =
+        key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+    is_name(name) && prefix.is_none_or(is_subdomain)
 }
 
 fn is_name(name: &str) -> bool {
@@ -69,7 +72,8 @@ fn is_name(name: &str) -> bool {
         && bytes.iter().all(is_inner)
 }
 
-fn is_subdomain(prefix: &str) -> bool {
+/// Names of objects are such as well.
+pub(crate) fn is_subdomain(prefix: &str) -> bool {
     let is_edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_label = |label: &str| {
         let bytes = label.as_bytes();

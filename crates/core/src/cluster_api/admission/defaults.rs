@@ -1,6 +1,6 @@
 //! What is filled in? A field that says something is never changed, but for a version without its `v`.
 
-use machinist_api::cluster_api::names::{annotation, deletion_order, label, strategy};
+use machinist_api::cluster_api::names::{annotation, label, strategy};
 use serde_json::{Value, json};
 
 use super::Kind;
@@ -29,7 +29,6 @@ pub fn fill_in(kind: Kind, object: &Value, old: Option<&Value>) -> Value {
             name_cluster(&mut object);
             replicas(&mut object, old);
             selector(&mut object, label::SET_NAME);
-            set(&mut object, &["spec", "deletion", "order"], json!(deletion_order::RANDOM));
             with_v(&mut object, "/spec/template/spec/version");
         }
         Kind::MachineDeployment => {

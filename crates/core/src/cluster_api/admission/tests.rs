@@ -129,6 +129,7 @@ fn what_is_wrong_is_refused_by_the_name_of_its_field() {
     let rule = json!({ "spec": { "drain": { "behavior": "Skip", "order": 1 } }, "metadata": {} });
     let taint = json!([{ "key": "k", "effect": "NoSchedule", "propagation": "Always" }]);
     let other = json!({ "cluster.x-k8s.io/cluster-name": "c2" });
+    let long = "x".repeat(256 * 1024);
     let cases = [
         (machine(&["spec", "bootstrap"], json!({})), "spec.bootstrap.data: Required"),
         (machine(&["spec", "version"], json!("v1.34")), "spec.version: Invalid"),
@@ -144,6 +145,26 @@ fn what_is_wrong_is_refused_by_the_name_of_its_field() {
         (
             set_with(&["spec", "machineNaming"], json!({ "template": "x" })),
             "spec.machineNaming.template: Invalid",
+        ),
+        (
+            deployment(&["spec", "machineNaming"], json!({ "template": "M-{{ .random }}" })),
+            "spec.machineNaming.template: Invalid value: a machine would be named \"M-bcdfg\"",
+        ),
+        (
+            set_with(&["spec", "template", "metadata", "labels", "a b"], json!("x")),
+            "spec.template.metadata.labels: Invalid value: \"a b\"",
+        ),
+        (
+            deployment(&["spec", "template", "metadata", "labels", "a"], json!("x y")),
+            "spec.template.metadata.labels: Invalid value: \"x y\"",
+        ),
+        (
+            set_with(&["spec", "template", "metadata", "annotations"], json!({ "/a": "" })),
+            "spec.template.metadata.annotations: Invalid value: \"/a\"",
+        ),
+        (
+            set_with(&["spec", "template", "metadata", "annotations"], json!({ "a": long })),
+            "spec.template.metadata.annotations: Too long",
         ),
         (
             update(json!(0), json!("0%")),

@@ -1,7 +1,9 @@
 //! Which field of v1beta1 is which field of v1beta2?
 
+use std::collections::BTreeMap;
+
 use machinist_api::cluster_api::names::kind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Served;
 use crate::cluster_api::contract::GroupKind;
@@ -20,8 +22,12 @@ pub enum Form {
     Same,
     /// `1m30s` and 90.
     Duration,
-    /// With an apiVersion, and with a group.
+    /// With an apiVersion and a namespace, and with a group.
     Reference,
+    /// With a namespace and without.
+    Template,
+    /// A map by name, and a list.
+    Domains,
     /// With everything, and with the name only.
     Node,
     /// A list of unhealthy conditions.
@@ -107,7 +113,8 @@ pub fn of_kind(kind: &str) -> Option<Vec<Moved>> {
             let trigger = "spec.remediation.triggerIf";
             add(&mut all, "spec.maxUnhealthy", &format!("{trigger}.unhealthyLessThanOrEqualTo"));
             add(&mut all, "spec.unhealthyRange", &format!("{trigger}.unhealthyInRange"));
-            add(&mut all, "spec.remediationTemplate", "spec.remediation.templateRef");
+            let template = "spec.remediation.templateRef";
+            shaped(&mut all, "spec.remediationTemplate", template, Form::Template);
         }
         kind::CLUSTER => {
             own_conditions(&mut all);
@@ -124,6 +131,13 @@ pub fn of_kind(kind: &str) -> Option<Vec<Moved>> {
                 "status.controlPlaneReady",
                 "status.initialization.controlPlaneInitialized",
             );
+            shaped(&mut all, "status.failureDomains", "status.failureDomains", Form::Domains);
+            for field in ["controlPlane", "workers"] {
+                add(&mut all, &format!("status.v1beta2.{field}"), &format!("status.{field}"));
+            }
+            // Nothing else of a topology is known here: what differs is left out by the older version's schema.
+            add(&mut all, "spec.topology.class", "spec.topology.classRef.name");
+            add(&mut all, "spec.topology.classNamespace", "spec.topology.classRef.namespace");
             deprecated(&mut all, &["failureReason", "failureMessage"]);
         }
         kind::MACHINE_DRAIN_RULE => {}
@@ -231,4 +245,42 @@ pub fn by_version(reference: &Value, served: Served<'_>) -> Value {
     json!({
         "apiVersion": format!("{}/{version}", kind.group), "kind": kind.kind, "name": text("name"),
     })
+}
+
+/// A reference in this namespace, or in none.
+pub fn within(mut reference: Value, namespace: Option<&str>) -> Value {
+    if let Some(map) = reference.as_object_mut() {
+        map.remove("namespace");
+        map.extend(namespace.map(|namespace| ("namespace".to_owned(), json!(namespace))));
+    }
+    reference
+}
+
+/// Failure domains as a list, by name. What is no map of them stays as it is.
+pub fn listed(domains: Value) -> Value {
+    let Value::Object(map) = domains else { return domains };
+    let one = |(name, domain): (String, Value)| {
+        let mut one = Map::from_iter([("name".to_owned(), json!(name))]);
+        if let Value::Object(domain) = domain {
+            one.extend(domain.into_iter().filter(|(field, _)| field != "name"));
+        }
+        Value::Object(one)
+    };
+    // Sorted, so that the same map is the same list.
+    let sorted: BTreeMap<String, Value> = map.into_iter().collect();
+    Value::Array(sorted.into_iter().map(one).collect())
+}
+
+/// Failure domains as a map. What is no list of them stays as it is.
+pub fn by_name(domains: Value) -> Value {
+    let Value::Array(list) = &domains else { return domains };
+    let one = |domain: &Value| {
+        let mut domain = domain.as_object()?.clone();
+        let name = domain.remove("name")?.as_str()?.to_owned();
+        Some((name, Value::Object(domain)))
+    };
+    match list.iter().map(one).collect::<Option<Map<String, Value>>>() {
+        Some(map) => Value::Object(map),
+        None => domains,
+    }
 }

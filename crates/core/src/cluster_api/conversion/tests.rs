@@ -124,6 +124,79 @@ fn fields_of_a_check_find_their_places() {
     assert_eq!(to(&newer, OLDER)["spec"], older["spec"]);
 }
 
+#[test]
+fn fields_of_a_cluster_find_their_places() {
+    let counts = json!({ "replicas": 3 });
+    let newer = object(
+        NEWER,
+        "Cluster",
+        json!({
+            "controlPlaneRef": { "apiGroup": "c.example.com", "kind": "Plane", "name": "p" },
+            "topology": { "classRef": { "name": "usual", "namespace": "classes" }, "version": "v1.34.0" },
+        }),
+        json!({
+            "failureDomains": [
+                { "name": "b", "controlPlane": true, "attributes": { "room": "2" } }, { "name": "a" },
+            ],
+            "controlPlane": counts, "workers": counts,
+        }),
+    );
+    let mut older = to(&newer, OLDER);
+    assert_eq!(
+        older["spec"],
+        json!({
+            "controlPlaneRef": {
+                "apiVersion": "c.example.com/v1beta2", "kind": "Plane", "name": "p", "namespace": "ns",
+            },
+            "topology": { "class": "usual", "classNamespace": "classes", "version": "v1.34.0" },
+        })
+    );
+    assert_eq!(
+        older["status"],
+        json!({
+            "failureDomains": { "a": {}, "b": { "controlPlane": true, "attributes": { "room": "2" } } },
+            "v1beta2": { "controlPlane": counts, "workers": counts },
+        })
+    );
+    // Told anew in the older version, they are a list that is sorted.
+    older["status"]["failureDomains"]["c"] = json!({ "controlPlane": false });
+    let names: Vec<Value> = to(&older, NEWER)["status"]["failureDomains"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|domain| domain["name"].clone())
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}
+
+/// The older version names the namespace of all that an object refers to: its own.
+#[test]
+fn references_of_the_older_version_name_the_namespace() {
+    let reference = json!({ "apiGroup": "i.example.com", "kind": "Foo", "name": "f" });
+    let spec = json!({ "infrastructureRef": reference, "bootstrap": { "configRef": reference } });
+    let template = json!({ "apiVersion": "r.example.com/v1", "kind": "Repair", "name": "r" });
+    let check = json!({ "remediation": { "templateRef": template } });
+    for (kind, spec, paths) in [
+        ("Machine", spec.clone(), vec!["/spec/infrastructureRef", "/spec/bootstrap/configRef"]),
+        (
+            "MachineSet",
+            json!({ "template": { "spec": spec } }),
+            vec![
+                "/spec/template/spec/infrastructureRef",
+                "/spec/template/spec/bootstrap/configRef",
+            ],
+        ),
+        ("MachineHealthCheck", check, vec!["/spec/remediationTemplate"]),
+    ] {
+        let newer = object(NEWER, kind, spec, json!({}));
+        let older = to(&newer, OLDER);
+        for path in paths {
+            assert_eq!(older.pointer(path).unwrap()["namespace"], "ns", "{kind} {path}");
+        }
+        assert_eq!(to(&older, NEWER), newer, "{kind}");
+    }
+}
+
 /// What the older version cannot say is kept while what it can say is edited there.
 #[test]
 fn an_edit_in_the_older_version_loses_nothing_of_the_newer() {
@@ -193,8 +266,9 @@ fn any_newer() -> impl Strategy<Value = Value> {
         "MachineDrainRule",
         "Cluster",
     ]);
-    (kinds, any_value(), any_value(), any::<[bool; 4]>(), 0..100_000i64).prop_map(
-        |(kind, own, more, has, number)| {
+    let domains = prop::collection::btree_map("[a-z]{1,3}", any_value(), 0..4);
+    (kinds, any_value(), any_value(), any::<[bool; 6]>(), 0..100_000i64, domains).prop_map(
+        |(kind, own, more, has, number, domains)| {
             let mut spec = json!({ "clusterName": "c1", "own": own });
             let mut status = json!({ "more": more });
             let machine = if kind == "Machine" { vec![] } else { vec!["template", "spec"] };
@@ -213,6 +287,17 @@ fn any_newer() -> impl Strategy<Value = Value> {
             if has[3] {
                 put(&mut status, &["deprecated", "v1beta1", "readyReplicas"], json!(number));
                 put(&mut spec, &["checks", "nodeStartupTimeoutSeconds"], json!(number));
+            }
+            if has[4] {
+                let one = |(name, more)| json!({ "name": name, "attributes": more });
+                let domains: Vec<Value> = domains.into_iter().rev().map(one).collect();
+                put(&mut status, &["failureDomains"], json!(domains));
+                put(&mut status, &["workers", "replicas"], json!(number));
+            }
+            if has[5] {
+                put(&mut spec, &["topology", "classRef", "name"], json!("usual"));
+                let template = json!({ "apiVersion": "r.example.com/v1", "name": "r" });
+                put(&mut spec, &["remediation", "templateRef"], template);
             }
             object(NEWER, kind, spec, status)
         },

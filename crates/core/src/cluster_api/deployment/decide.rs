@@ -13,7 +13,8 @@ use super::{
     desired::{self, Role},
     observed::{Observed, Policy, validate},
     paused::{self, Shared},
-    rollout::{self, Sizes},
+    rollout,
+    sizes::Census,
     status,
 };
 use crate::{
@@ -118,7 +119,8 @@ fn living(
         }
         Some(replicas) => {
             let old = old_sets(observed, current);
-            let plan = rollout::plan(policy, replicas, sizes(current), &sizes_of(&old));
+            let census = Census::of(&observed.machines);
+            let plan = rollout::plan(policy, replicas, census.sizes(current), &census.all(&old));
             let newest = old.iter().map(|set| desired::revision(set)).max().unwrap_or(0);
             let known = current.map_or(0, desired::revision);
             let revision = Some(if known > newest { known } else { newest + 1 });
@@ -148,9 +150,9 @@ fn living(
                     let role = Role { replicas: *size, revision: None, is_closed };
                     actions.extend(amend(deployment, policy, set, role));
                 }
-                actions.extend(empty_sets(current, &old, replicas));
+                actions.extend(empty_sets(&census, current, &old, replicas));
             }
-            waiting.extend(told(&plan, replicas, current, &old));
+            waiting.extend(told(&census, &plan, replicas, current, &old));
         }
     }
     blocked.extend(observed.last_failure.filter(|_| !actions.is_empty()).map(str::to_owned));
@@ -222,7 +224,7 @@ fn make_set(
         )]);
     }
     let deployment = observed.deployment;
-    let after = current::expired_rollout(deployment, now);
+    let after = current::expired_rollout(deployment, &observed.sets, now);
     let base = deployment.metadata.name.as_deref().unwrap_or_default();
     let is_taken =
         |name: &str| observed.sets.iter().any(|set| set.metadata.name.as_deref() == Some(name));
@@ -235,7 +237,7 @@ fn make_set(
         return Err(vec!["all names of sets for this template are taken by other sets".to_owned()]);
     };
     let hash = desired::hash(&letters);
-    Ok(Box::new(desired::new_set(deployment, policy, role, &name, &hash)))
+    Ok(Box::new(desired::new_set(deployment, policy, role, &name, &hash, after)))
 }
 
 /// The sets of other templates, the oldest first.
@@ -251,46 +253,33 @@ fn old_sets<'a>(observed: &Observed<'a>, current: Option<&MachineSet>) -> Vec<&'
     old
 }
 
-fn sizes(set: Option<&MachineSet>) -> Sizes {
-    let Some(set) = set else { return Sizes::default() };
-    let status = set.status.as_ref();
-    Sizes {
-        spec: set.spec.replicas.unwrap_or(0),
-        status: status.and_then(|status| status.replicas).unwrap_or(0),
-        available: status.and_then(|status| status.available_replicas).unwrap_or(0),
-    }
-}
-
-fn sizes_of(sets: &[&MachineSet]) -> Vec<Sizes> {
-    sets.iter().map(|set| sizes(Some(set))).collect()
-}
-
 /// Old sets without Machines go when the current one is complete.
-fn empty_sets(current: Option<&MachineSet>, old: &[&MachineSet], replicas: i32) -> Vec<Action> {
-    let new = sizes(current);
-    let is_seen = |set: &MachineSet| {
-        let status = set.status.as_ref();
-        status.and_then(|status| status.observed_generation) == set.metadata.generation
-    };
-    let is_complete = current.is_some_and(is_seen)
-        && (new.spec, new.status) == (replicas, replicas)
-        && new.available >= replicas;
+fn empty_sets(
+    census: &Census<'_>,
+    current: Option<&MachineSet>,
+    old: &[&MachineSet],
+    replicas: i32,
+) -> Vec<Action> {
+    let new = census.sizes(current);
+    let is_complete =
+        new.is_told && (new.spec, new.status) == (replicas, replicas) && new.available >= replicas;
     let is_empty = |set: &&&MachineSet| {
-        let sizes = sizes(Some(set));
-        is_seen(set) && (sizes.spec, sizes.status) == (0, 0)
+        let sizes = census.sizes(Some(set));
+        sizes.is_told && (sizes.spec, sizes.status) == (0, 0)
     };
     let empty = old.iter().filter(|_| is_complete).filter(is_empty);
     empty.map(|set| Action::DeleteSet(Identity::of(&set.metadata))).collect()
 }
 
 fn told(
+    census: &Census<'_>,
     plan: &rollout::Plan,
     replicas: i32,
     current: Option<&MachineSet>,
     old: &[&MachineSet],
 ) -> Option<Wait> {
-    let new = sizes(current);
-    let left: i32 = sizes_of(old).iter().map(|one| one.spec.max(one.status)).sum();
+    let new = census.sizes(current);
+    let left: i32 = census.all(old).iter().map(|one| one.spec.max(one.status)).sum();
     if left > 0 {
         let words = format!(
             "{} of {replicas} machines are of the current template and work, {left} are of older ones",
@@ -319,8 +308,9 @@ fn shared(
         identity::annotation(&set.metadata, annotation::MAX_REPLICAS)
             .and_then(|text| text.parse().ok())
     };
-    let shares: Vec<Shared> =
-        sets.iter().map(|set| Shared { sizes: sizes(Some(set)), most: most(set) }).collect();
+    let census = Census::of(&observed.machines);
+    let share = |set: &&MachineSet| Shared { sizes: census.sizes(Some(set)), most: most(set) };
+    let shares: Vec<Shared> = sets.iter().map(share).collect();
     let place = current
         .and_then(|current| sets.iter().position(|set| set.metadata.uid == current.metadata.uid));
     let wanted = paused::scale(replicas, policy.surge(replicas), &shares, place);

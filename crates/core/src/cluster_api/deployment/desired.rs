@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use machinist_api::{
     cluster_api::{
-        MachineDeployment, MachineSet, MachineSetSpec,
-        names::{annotation, finalizer, label},
+        MachineDeployment, MachineSet, MachineSetSpec, SetDeletion,
+        names::{annotation, deletion_order, finalizer, label},
     },
     names::annotation::SURGE,
 };
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// Annotations of a deployment that are its own.
-const NOT_COPIED: [&str; 9] = [
+const NOT_COPIED: [&str; 10] = [
     annotation::LAST_APPLIED,
     annotation::REVISION,
     annotation::REVISION_HISTORY,
@@ -32,6 +33,7 @@ const NOT_COPIED: [&str; 9] = [
     annotation::DISABLE_MACHINE_CREATE,
     annotation::PAUSED,
     SURGE,
+    current::MADE_FOR,
 ];
 
 /// How a set is to be kept.
@@ -43,13 +45,14 @@ pub struct Role {
     pub is_closed: bool,
 }
 
-/// A set that is not there yet. Its name follows from what it is for: made twice, it is one object.
+/// A set that is not there yet. `after` is the rollout by time that it is made for, where one is due. Its name follows from what it is for: made twice, it is one object.
 pub fn new_set(
     deployment: &MachineDeployment,
     policy: &Policy,
     role: Role,
     name: &str,
     hash: &str,
+    after: Option<Timestamp>,
 ) -> MachineSet {
     let mut selector = deployment.spec.selector.clone();
     let selected = selector.match_labels.get_or_insert_default();
@@ -67,7 +70,9 @@ pub fn new_set(
     let mut set = MachineSet::new(name, spec);
     set.metadata.namespace = deployment.metadata.namespace.clone();
     set.metadata.labels = Some(set_labels(deployment, hash));
-    set.metadata.annotations = Some(annotations(deployment, policy, role));
+    let made_for = after.map(|after| (current::MADE_FOR.to_owned(), after.to_string()));
+    let annotations = annotations(deployment, policy, role).into_iter().chain(made_for);
+    set.metadata.annotations = Some(annotations.collect());
     set.metadata.owner_references = Some(vec![controller_reference(deployment)]);
     set.metadata.finalizers = Some(vec![finalizer::MACHINE_SET.to_owned()]);
     // Born with what its controller would have to write first.
@@ -79,11 +84,7 @@ pub fn new_set(
 
 /// The letters of a new set's name. They depend on the template and the asked-for rollout; `taken` counts the names that
 /// other sets have already.
-pub fn letters(
-    deployment: &MachineDeployment,
-    after: Option<jiff::Timestamp>,
-    taken: usize,
-) -> String {
+pub fn letters(deployment: &MachineDeployment, after: Option<Timestamp>, taken: usize) -> String {
     let template = current::compared(&deployment.spec.template.spec);
     let template = serde_json::to_string(&template).unwrap_or_default();
     let after = after.map(|at| at.to_string()).unwrap_or_default();
@@ -140,7 +141,7 @@ pub fn amendment(
     let hash = identity::label(&set.metadata, label::TEMPLATE_HASH).unwrap_or_default();
     let mut wanted = set.spec.clone();
     wanted.replicas = Some(role.replicas);
-    wanted.deletion = deployment.spec.deletion.clone();
+    wanted.deletion = deletion(deployment, set);
     wanted.machine_naming = deployment.spec.machine_naming.clone();
     let (from, to) = (&deployment.spec.template, &mut wanted.template);
     to.metadata.labels = template_labels(deployment, hash);
@@ -184,6 +185,13 @@ pub fn amendment(
         patch.insert("spec".to_owned(), spec);
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Nothing said is Random, and some webhooks of Cluster API write that into a set: to take it away again would never end.
+fn deletion(deployment: &MachineDeployment, set: &MachineSet) -> SetDeletion {
+    let (wanted, known) = (&deployment.spec.deletion, &set.spec.deletion);
+    let is_random = known.order.as_deref() == Some(deletion_order::RANDOM);
+    if wanted.order.is_none() && is_random { known.clone() } else { wanted.clone() }
 }
 
 fn changed(

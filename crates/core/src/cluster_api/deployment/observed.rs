@@ -6,7 +6,7 @@ use machinist_api::cluster_api::{
 };
 
 use crate::{
-    cluster_api::{machineset::observed::Template, naming, share::Share},
+    cluster_api::{machineset::observed::Template, naming, share::Share, template},
     decision::FieldError,
     selector::MachineSelector,
 };
@@ -71,8 +71,9 @@ pub fn validate(deployment: &MachineDeployment) -> Result<Policy, FieldError> {
         let problem = format!("Invalid value: {count}: must be zero or more");
         return Err(FieldError::new("spec.replicas", problem));
     }
+    template::check_metadata("spec.template.metadata", &spec.template.metadata)?;
     if let Some(template) = spec.machine_naming.template.as_deref() {
-        naming::machine_name(template, "c", "s", "bcdfg").map_err(|fault| {
+        naming::check_template(template).map_err(|fault| {
             FieldError::new("spec.machineNaming.template", format!("Invalid value: {fault}"))
         })?;
     }

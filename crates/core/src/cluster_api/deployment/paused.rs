@@ -3,7 +3,7 @@
 //! No set is made and nothing is rolled out. A change of the size is shared among the sets that have Machines, in
 //! proportion to theirs.
 
-use super::rollout::Sizes;
+use super::sizes::Sizes;
 
 /// A set in the order in which it is asked: the newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

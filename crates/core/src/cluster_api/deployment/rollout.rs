@@ -1,17 +1,8 @@
 //! How large is each set to be while Machines go over to a new template?
 //!
-//! Pure arithmetic over sizes; the rules are Cluster API's. `spec` is what a set is told to be, `status` what it has,
-//! those that are going included, `available` what works.
+//! Pure arithmetic over sizes; the rules are Cluster API's.
 
-use super::observed::Policy;
-
-/// The sizes of one set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    pub spec: i32,
-    pub status: i32,
-    pub available: i32,
-}
+use super::{observed::Policy, sizes::Sizes};
 
 /// Sizes that are wanted: of the current set, and of the old ones in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +53,7 @@ fn rolling(policy: &Policy, replicas: i32, new: Sizes, old: &[Sizes]) -> Plan {
     }
     let is_unmoved =
         plan.new == new.spec && old.iter().zip(&plan.old).all(|(one, size)| one.spec == *size);
-    let is_quiet = all().all(|one| one.spec == one.status);
+    let is_quiet = all().all(|one| one.is_told && one.spec == one.status);
     let is_new_complete = new.spec == new.available;
     if is_unmoved && is_quiet && is_new_complete {
         // Nothing will move by itself: what does not work in an old set makes room.
@@ -86,7 +77,9 @@ fn grown(replicas: i32, surge: i32, new: Sizes, old: &[Sizes]) -> i32 {
 
 /// Old Machines go when a person deletes them; each that is gone is made anew in the current set.
 fn on_delete(replicas: i32, new: Sizes, old: &[Sizes]) -> Plan {
-    let mut sizes: Vec<i32> = old.iter().map(|one| one.spec.min(one.status)).collect();
+    // One of which nothing is told may have all its Machines: it is not told to be smaller.
+    let there = |one: &Sizes| if one.is_told { one.spec.min(one.status) } else { one.spec };
+    let mut sizes: Vec<i32> = old.iter().map(there).collect();
     let kept = new.spec.min(replicas);
     let mut surplus = (sizes.iter().sum::<i32>() + kept - replicas).max(0);
     for size in &mut sizes {

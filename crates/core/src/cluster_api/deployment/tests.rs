@@ -4,13 +4,17 @@ mod rolling;
 mod sets;
 mod simulated;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use machinist_api::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet, condition};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Action, MachineDeploymentDecision, Observed, decide, validate};
-use crate::cluster_api::machineset::{Part, Template, observed::Found};
+use crate::cluster_api::{
+    admission::{Kind, defaults::fill_in},
+    machineset::{Part, Template, observed::Found},
+};
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -57,6 +61,10 @@ struct World {
     unreadable: usize,
     is_cluster_going: bool,
     now: Timestamp,
+    /// How far the API server's clock, which dates what is made, is behind ours.
+    server_behind: SignedDuration,
+    /// Whether a webhook says of a set that says nothing which Machines go first, as some of Cluster API do.
+    is_order_filled_in: bool,
 }
 
 impl World {
@@ -69,6 +77,8 @@ impl World {
             unreadable: 0,
             is_cluster_going: false,
             now: now(),
+            server_behind: SignedDuration::ZERO,
+            is_order_filled_in: false,
         }
     }
 
@@ -77,7 +87,7 @@ impl World {
         let mut cluster: Cluster = read(json!({
             "metadata": { "name": "c1", "namespace": "ns", "uid": "uid-c1" }, "spec": {},
         }));
-        let going = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now);
+        let going = Time(self.now);
         cluster.metadata.deletion_timestamp = self.is_cluster_going.then_some(going);
         let machines: Vec<Machine> = self.machines.iter().cloned().map(read).collect();
         let object = json!({ "metadata": {}, "spec": { "template": {} } });
@@ -119,19 +129,20 @@ impl World {
                     assert!(self.sets.iter().all(|known| known.metadata.name != set.metadata.name));
                     set.metadata.uid = Some(format!("uid-{name}"));
                     set.metadata.generation = Some(1);
-                    set.metadata.creation_timestamp =
-                        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now));
-                    self.sets.push(set);
+                    set.metadata.creation_timestamp = Some(self.dated());
+                    self.sets.push(self.admitted(&set));
                 }
                 Action::AmendSet { set, patch } => {
-                    let known = self
-                        .sets
-                        .iter_mut()
-                        .find(|one| one.metadata.uid.as_ref() == Some(&set.uid));
+                    let known =
+                        self.sets.iter().find(|one| one.metadata.uid.as_ref() == Some(&set.uid));
                     let known = known.unwrap();
-                    let mut value = serde_json::to_value(&*known).unwrap();
+                    let mut value = serde_json::to_value(known).unwrap();
                     merge(&mut value, patch);
-                    *known = read(value);
+                    let amended: MachineSet = read(value);
+                    let admitted = self.admitted(&amended);
+                    let place =
+                        self.sets.iter_mut().find(|one| one.metadata.uid == amended.metadata.uid);
+                    *place.unwrap() = admitted;
                 }
                 Action::DeleteSet(set) => {
                     self.sets.retain(|one| one.metadata.uid.as_ref() != Some(&set.uid));
@@ -139,7 +150,22 @@ impl World {
                 Action::AmendTemplate { .. } | Action::RemoveFinalizer(_) => {}
             }
         }
-        self.now = self.now.checked_add(jiff::SignedDuration::from_secs(1)).unwrap();
+        self.now = self.now.checked_add(SignedDuration::from_secs(1)).unwrap();
+    }
+
+    /// A set as it is stored, with what webhooks fill in.
+    fn admitted(&self, set: &MachineSet) -> MachineSet {
+        let mut object = fill_in(Kind::MachineSet, &serde_json::to_value(set).unwrap(), None);
+        if self.is_order_filled_in && object["spec"]["deletion"]["order"].is_null() {
+            object["spec"]["deletion"]["order"] = json!("Random");
+        }
+        read(object)
+    }
+
+    /// The API server's time, in whole seconds as it writes it.
+    fn dated(&self) -> Time {
+        let now = self.now.checked_sub(self.server_behind).unwrap();
+        Time(Timestamp::from_second(now.as_second()).unwrap())
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     summary,
 };
 use crate::{
-    cluster_api::{contract::reading, template},
+    cluster_api::{contract::reading, deployment::current, template},
     node,
 };
 
@@ -389,13 +389,11 @@ fn up_to_date(pass: &mut Pass<'_>) {
     };
     let mut differences =
         template::differences(&set.spec.template.spec, &deployment.spec.template.spec);
-    let created = set.metadata.creation_timestamp.as_ref().map(|time| time.0);
-    if let Some(after) = &deployment.spec.rollout.after {
-        if after.0 > pass.now {
-            pass.decision.recheck_by(after.0);
-        } else if created.is_some_and(|created| created < after.0) {
-            differences.push("MachineDeployment spec.rolloutAfter expired".to_owned());
-        }
+    let after = deployment.spec.rollout.after.as_ref().map(|after| after.0);
+    match after.filter(|after| !current::is_since(set, *after)) {
+        Some(after) if after > pass.now => pass.decision.recheck_by(after),
+        Some(_) => differences.push("MachineDeployment spec.rolloutAfter expired".to_owned()),
+        None => {}
     }
     if !differences.is_empty() {
         let lines: Vec<_> = differences.iter().map(|line| format!("* {line}")).collect();

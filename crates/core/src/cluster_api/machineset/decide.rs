@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::cluster_api::{
     Machine, MachineSet, MachineSetStatus,
-    names::{annotation, finalizer, kind, label},
+    names::{annotation, finalizer, kind, label, reason},
 };
 use serde_json::{Value, json};
 
@@ -160,6 +160,13 @@ fn living(
 
     let faults = preflight::faults(observed);
     let remediations = remediate(observed, members, &faults, now);
+    let deferred = remediations.iter().filter(|one| one.is_deferred()).count();
+    // No change of the control plane wakes a set: the checks that keep its Machines are asked again.
+    if deferred > 0 && !faults.is_empty() {
+        let words = format!("{deferred} unhealthy machines are kept: {}", faults.join("; "));
+        waiting.push(Wait::on(reason::REMEDIATION_DEFERRED, words));
+        after(PREFLIGHT_AGAIN);
+    }
     let mut going = Vec::new();
     for remediation in remediations {
         let machine = remediation.machine;

@@ -8,7 +8,7 @@ use machinist_api::cluster_api::{
 use serde_json::Value;
 
 use crate::{
-    cluster_api::{contract::GroupKind, naming},
+    cluster_api::{contract::GroupKind, naming, template},
     decision::FieldError,
     machineset::Bounds,
     selector::MachineSelector,
@@ -96,8 +96,9 @@ pub fn validate(set: &MachineSet) -> Result<MachineSelector, FieldError> {
             "Invalid value: `selector` does not match template `labels`",
         ));
     }
+    template::check_metadata("spec.template.metadata", &set.spec.template.metadata)?;
     if let Some(template) = set.spec.machine_naming.template.as_deref() {
-        naming::machine_name(template, "c", "s", "bcdfg").map_err(|fault| {
+        naming::check_template(template).map_err(|fault| {
             FieldError::new("spec.machineNaming.template", format!("Invalid value: {fault}"))
         })?;
     }

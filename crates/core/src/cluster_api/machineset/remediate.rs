@@ -26,6 +26,14 @@ pub struct Remediation<'a> {
     pub is_deleted: bool,
 }
 
+impl Remediation<'_> {
+    /// Whether the Machine is to be replaced, but not yet.
+    pub fn is_deferred(&self) -> bool {
+        let mark = condition::find(&self.status.conditions, condition_type::OWNER_REMEDIATED);
+        mark.is_some_and(|mark| mark.reason == reason::REMEDIATION_DEFERRED)
+    }
+}
+
 /// `faults` are those of the preflight checks: a Machine that could not be made again is kept.
 pub fn remediate<'a>(
     observed: &Observed<'a>,

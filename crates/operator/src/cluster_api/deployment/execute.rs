@@ -1,7 +1,5 @@
 //! Makes, amends and deletes sets, in the order in which they were decided on; stops at the first failure.
 
-use std::sync::Arc;
-
 use anyhow::Context as _;
 use kube::{
     Api,
@@ -12,7 +10,7 @@ use machinist_core::cluster_api::{Identity, deployment::Action, identity::is_con
 
 use super::observe::Observation;
 use crate::{
-    cluster_api::{context::Context, templates},
+    cluster_api::{context::Context, decided::Written, templates},
     engine::store::ObjectKey,
     write::{self, Precondition, WriteError},
 };
@@ -27,8 +25,9 @@ pub async fn execute(
     observation: &Observation,
     actions: &[Action],
 ) -> anyhow::Result<()> {
+    let written = Written::default();
     for action in actions {
-        perform(context, observation, action).await?;
+        perform(context, observation, &written, action).await?;
     }
     Ok(())
 }
@@ -36,6 +35,7 @@ pub async fn execute(
 async fn perform(
     context: &Context,
     observation: &Observation,
+    written: &Written,
     action: &Action,
 ) -> anyhow::Result<()> {
     let deployment = &*observation.deployment;
@@ -70,21 +70,18 @@ async fn perform(
             create(context, deployment, &sets, set).await?;
         }
         Action::AmendSet { set, patch } => {
-            let Some(known) = known(context, &key, set) else { return Ok(()) };
-            let written =
+            let known = written.known(&context.stores.machine_sets, &key.namespace, set)?;
+            let Some(known) = known else { return Ok(()) };
+            let answer =
                 write::object(&sets, &*known, patch.clone(), Precondition::Observed).await?;
-            context.stores.machine_sets.apply_written(written);
+            written.take(&context.stores.machine_sets, answer);
         }
-        Action::DeleteSet(set) => delete(context, &key, &sets, set).await?,
+        Action::DeleteSet(set) => {
+            written.known(&context.stores.machine_sets, &key.namespace, set)?;
+            delete(context, &key, &sets, set, written.version(set)).await?;
+        }
     }
     Ok(())
-}
-
-/// The set of this uid in the version that was decided on, or in a newer one of our own.
-fn known(context: &Context, deployment: &ObjectKey, set: &Identity) -> Option<Arc<MachineSet>> {
-    let key = ObjectKey::new(&deployment.namespace, &set.name);
-    let known = context.stores.machine_sets.get(&key)?;
-    (known.metadata.uid.as_ref() == Some(&set.uid)).then_some(known)
 }
 
 /// Asks the API server for the deployment's sets before one is made, and before the deployment goes: a second set would
@@ -150,13 +147,12 @@ async fn delete(
     deployment: &ObjectKey,
     api: &Api<MachineSet>,
     set: &Identity,
+    version: String,
 ) -> anyhow::Result<()> {
     context.base.require_leave()?;
     let key = ObjectKey::new(&deployment.namespace, &set.name);
-    let preconditions = Preconditions {
-        uid: Some(set.uid.clone()),
-        resource_version: Some(set.resource_version.clone()),
-    };
+    let preconditions =
+        Preconditions { uid: Some(set.uid.clone()), resource_version: Some(version) };
     let parameters = DeleteParams { preconditions: Some(preconditions), ..Default::default() };
     match api.delete(&set.name, &parameters).await {
         Ok(answer) => {

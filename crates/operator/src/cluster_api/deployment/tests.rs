@@ -1,5 +1,7 @@
 //! Is there one set for a template, whatever is seen of it?
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -47,6 +49,30 @@ async fn duplicate_sets_are_impossible_on_a_late_view() {
         pass(&fleet, &memory).await;
     }
     assert_eq!(fleet.names(SETS), made);
+}
+
+/// Somebody gave the set another size since: what was decided on the older one is decided on anew.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_wrote_since_is_decided_on_anew() {
+    let (fleet, memory) = (fleet(deployment(3)), Memory::default());
+    for _ in 0..4 {
+        pass(&fleet, &memory).await;
+    }
+    let stores = &fleet.context.stores;
+    let mut larger = (*stores.deployments.get(&ObjectKey::new("ns", "md")).unwrap()).clone();
+    larger.spec.replicas = Some(5);
+    let observation = observe::observe(&fleet.context, &memory, &Arc::new(larger)).await;
+    let decision = decide(&observation.observed(), fleet.context.base.env.now());
+    assert!(!decision.actions.is_empty());
+    let name = fleet.names(SETS).remove(0);
+    let stored = fleet.server.lock().objects[&(SETS.to_owned(), name.clone())].clone();
+    fleet.server.put(SETS, stored);
+    let stored = fleet.server.lock().objects[&(SETS.to_owned(), name)].clone();
+    stores.machine_sets.apply_written(read(stored));
+    let writes = fleet.requests("PATCH").len();
+    let executed = execute::execute(&fleet.context, &observation, &decision.actions).await;
+    assert!(batches::is_superseded(&executed.unwrap_err()));
+    assert_eq!(fleet.requests("PATCH").len(), writes);
 }
 
 #[tokio::test(start_paused = true)]

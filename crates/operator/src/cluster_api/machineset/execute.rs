@@ -9,7 +9,6 @@ use machinist_api::cluster_api::{
 };
 use machinist_core::{
     cluster_api::{
-        Identity,
         aggregate::listed,
         identity::is_controlled_by,
         machineset::{
@@ -25,7 +24,7 @@ use super::{
     observe::{Observation, in_all},
 };
 use crate::{
-    cluster_api::{context::Context, templates},
+    cluster_api::{context::Context, decided::Written, templates},
     engine::{
         batches::{self, Failure},
         events::EventTarget,
@@ -50,7 +49,9 @@ pub async fn execute(
     let is_creation = |action: &&Action| matches!(action, Action::Create(_));
     let is_deletion = |action: &&Action| matches!(action, Action::Delete(_));
     let (creations, others): (Vec<_>, Vec<_>) = actions.iter().partition(is_creation);
-    let (deletions, first): (Vec<_>, Vec<_>) = others.into_iter().partition(is_deletion);
+    let (deletions, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_deletion);
+    let is_mark = |action: &&Action| matches!(action, Action::Mark { .. });
+    let (marks, first): (Vec<_>, Vec<_>) = others.into_iter().partition(is_mark);
     if !creations.is_empty() {
         sets(context, &ObjectKey::of(set)).confirm_as_seen(set).await?;
         reveal_unseen(context, set).await?;
@@ -59,9 +60,11 @@ pub async fn execute(
         let permits = memory.creations.take(&context.base.env, in_all(context), wanted);
         (permits.count, permits)
     };
-    let perform = |action| perform(context, memory, observation, action);
-    // A mark is on its Machine before that goes.
+    let written = Written::default();
+    let perform = |action| perform(context, memory, observation, &written, action);
+    // One after another, as they may be about the same Machine; and a mark is on it before it goes.
     let mut failures = batches::all_tried(&first, perform).await;
+    failures.extend(batches::all_tried(&marks, perform).await);
     let unmarked = marked(&failures);
     let deletions: Vec<_> = deletions
         .into_iter()
@@ -174,6 +177,7 @@ async fn perform(
     context: &Context,
     memory: &Memory,
     observation: &Observation,
+    written: &Written,
     action: &Action,
 ) -> anyhow::Result<()> {
     let set = &*observation.set;
@@ -201,20 +205,22 @@ async fn perform(
             }
         }
         Action::Adopt { machine, patch } | Action::AmendMachine { machine, patch } => {
-            let Some(known) = known(context, &key, machine) else { return Ok(()) };
-            let written =
+            let known = written.known(&context.stores.machines, &key.namespace, machine)?;
+            let Some(known) = known else { return Ok(()) };
+            let answer =
                 write::object(&machines.api, &*known, patch.clone(), Precondition::Observed)
                     .await?;
-            context.stores.machines.apply_written(written);
+            written.take(&context.stores.machines, answer);
         }
         Action::Mark { machine, status } => {
-            let Some(known) = known(context, &key, machine) else { return Ok(()) };
+            let known = written.known(&context.stores.machines, &key.namespace, machine)?;
+            let Some(known) = known else { return Ok(()) };
             let stored = known.status.as_ref();
-            let written =
+            let answer =
                 write::status(&machines.api, &*known, stored, &**status, Precondition::Observed)
                     .await?;
-            if let Some(written) = written {
-                context.stores.machines.apply_written(written);
+            if let Some(answer) = answer {
+                written.take(&context.stores.machines, answer);
             }
         }
         Action::AmendProvided { kind, object, patch } => {
@@ -235,39 +241,24 @@ async fn perform(
             if let Some(known) =
                 known.filter(|known| known.metadata.uid.as_ref() == Some(&object.uid))
             {
+                // A Machine may have taken it over since.
+                if known.metadata.resource_version.as_ref() != Some(&object.resource_version) {
+                    let what = format!("{} {}/{}", kind.kind, key.namespace, object.name);
+                    return Err(WriteError::Conflict { what }.into());
+                }
                 tracing::info!(set = %key, kind = %kind, name = object.name, "deleted an object that no machine refers to");
                 context.externals.delete(&provided, &known).await?;
             }
         }
         Action::Create(new) => create(context, memory, set, &machines, new).await?,
-        Action::Delete(machine) => delete(context, &key, &machines, machine).await?,
+        Action::Delete(machine) => {
+            context.base.require_leave()?;
+            written.known(&context.stores.machines, &key.namespace, machine)?;
+            let version = written.version(machine);
+            machines.delete(&key, &machine.name, &machine.uid, version).await?;
+        }
     }
     Ok(())
-}
-
-/// The Machine of this uid, as the store has it now.
-fn known(
-    context: &Context,
-    set: &ObjectKey,
-    machine: &Identity,
-) -> Option<std::sync::Arc<Machine>> {
-    let key = ObjectKey::new(&set.namespace, &machine.name);
-    let known = context.stores.machines.get(&key)?;
-    (known.metadata.uid.as_ref() == Some(&machine.uid)).then_some(known)
-}
-
-async fn delete(
-    context: &Context,
-    set: &ObjectKey,
-    machines: &Objects<'_, Machine>,
-    machine: &Identity,
-) -> anyhow::Result<()> {
-    context.base.require_leave()?;
-    // Our own mark of this pass made a newer version.
-    let version = known(context, set, machine)
-        .and_then(|known| known.metadata.resource_version.clone())
-        .unwrap_or_else(|| machine.resource_version.clone());
-    machines.delete(set, &machine.name, &machine.uid, version).await
 }
 
 async fn create(

@@ -84,14 +84,16 @@ pub async fn observe(context: &Context, memory: &Memory, set: &Arc<MachineSet>) 
 
     let generation = set.metadata.uid.clone().zip(set.metadata.generation);
     let is_news = memory.of(&key).templates_seen != generation;
-    let templates = match is_short || (is_alive && is_news) {
+    let is_remediated = is_alive
+        && machines.iter().any(|one| scaling::is_live(one) && scaling::is_to_be_remediated(one));
+    // A template may say which checks of the control plane are left out.
+    let templates = match is_short || is_remediated || (is_alive && is_news) {
         true => templates::look(context, &key.namespace, template_references(set)).await,
         false => Vec::new(),
     };
     if !templates.is_empty() {
         memory.change(&key, |memory| memory.templates_seen = generation);
     }
-    let is_remediated = machines.iter().any(|machine| scaling::is_to_be_remediated(machine));
     let control_plane = match (is_short || is_remediated, &cluster) {
         (true, Some(cluster)) => control_plane(context, cluster).await,
         _ => ControlPlane::default(),

@@ -134,6 +134,56 @@ async fn a_template_that_is_refused_costs_one_request() {
     assert!(scaling.message.contains("failed to make FooMachine"), "{}", scaling.message);
 }
 
+/// What a set and its Machine are between a decision and its effects.
+async fn decided(fleet: &Fleet, memory: &Memory) -> (observe::Observation, MachineSetDecision) {
+    let set = fleet.context.stores.machine_sets.get(&ObjectKey::new("ns", "ms")).unwrap();
+    let observation = observe::observe(&fleet.context, memory, &set).await;
+    let decision = decide(&observation.observed(), fleet.context.base.env.now());
+    (observation, decision)
+}
+
+/// Whoever wrote the Machine since may have said that it stays: what was decided on the older one is not done to the newer.
+#[tokio::test(start_paused = true)]
+async fn what_somebody_else_wrote_since_is_decided_on_anew() {
+    let (fleet, memory) = (fleet(set(0), &[machine("a")]), Memory::default());
+    let (observation, decision) = decided(&fleet, &memory).await;
+    let mut newer = machine("a");
+    newer["metadata"]["resourceVersion"] = json!("6");
+    fleet.context.stores.machines.apply_written(read(newer));
+    let executed = execute::execute(&fleet.context, &memory, &observation, &decision.actions).await;
+    assert!(batches::is_superseded(&executed.unwrap_err()), "it is looked at again");
+    assert_eq!(fleet.requests("DELETE"), [""; 0]);
+    assert_eq!(memory.of(&ObjectKey::new("ns", "ms")).last_failure, None, "and nothing is told");
+    pass(&fleet, &memory).await;
+    assert_eq!(fleet.requests("DELETE"), [format!("{MACHINES}/a")]);
+}
+
+/// Amended, marked and deleted in one pass: each write goes by the version that the one before it made.
+#[tokio::test(start_paused = true)]
+async fn several_writes_of_one_machine_are_no_conflict() {
+    let (fleet, memory) = (fleet(set(1), &[]), Memory::default());
+    let mut sick = machine("a");
+    sick["metadata"]["labels"] = json!({ "pool": "a" });
+    sick["status"]["conditions"] = ["HealthCheckSucceeded", "OwnerRemediated"]
+        .map(|type_| {
+            json!({
+                "type": type_, "status": "False", "reason": "R", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            })
+        })
+        .to_vec()
+        .into();
+    fleet.server.put(MACHINES, sick);
+    let stored = fleet.server.lock().objects[&(MACHINES.to_owned(), "a".to_owned())].clone();
+    fleet.context.stores.machines.apply_written(read(stored));
+    let (observation, decision) = decided(&fleet, &memory).await;
+    execute::execute(&fleet.context, &memory, &observation, &decision.actions).await.unwrap();
+    let of_machines = |path: &String| path.starts_with(MACHINES);
+    let patched: Vec<String> = fleet.requests("PATCH").into_iter().filter(of_machines).collect();
+    assert_eq!(patched, [format!("{MACHINES}/a"), format!("{MACHINES}/a/status")]);
+    assert_eq!(fleet.requests("DELETE"), [format!("{MACHINES}/a")]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_smaller_set_deletes_what_is_too_much() {
     let machines = ["a", "b", "c"].map(machine);

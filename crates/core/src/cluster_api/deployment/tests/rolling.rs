@@ -6,7 +6,8 @@ use super::*;
 use crate::cluster_api::deployment::{
     observed::Policy,
     paused::{self, Shared},
-    rollout::{Plan, Sizes, plan},
+    rollout::{Plan, plan},
+    sizes::Sizes,
 };
 
 fn policy(surge: Value, unavailable: Value) -> Policy {
@@ -25,7 +26,7 @@ fn on_delete() -> Policy {
 }
 
 fn sizes(spec: i32, status: i32, available: i32) -> Sizes {
-    Sizes { spec, status, available }
+    Sizes { spec, status, available, is_told: true }
 }
 
 #[test]
@@ -82,6 +83,23 @@ fn on_delete_fills_what_a_person_took_away() {
     }
 }
 
+/// A set that was moved or restored says nothing at first. That nothing is said is no reason that anything goes.
+#[test]
+fn a_set_that_says_nothing_keeps_its_size() {
+    let silent = |seen| Sizes { is_told: false, ..sizes(3, seen, 0) };
+    for seen in [0, 2, 3] {
+        let kept = Plan { new: 0, old: vec![3] };
+        assert_eq!(plan(&on_delete(), 3, sizes(0, 0, 0), &[silent(seen)]), kept, "{seen}");
+        // Nor is one whose Machines are not known to be broken taken for one that is stuck.
+        let rolling = policy(json!(1), json!(0));
+        let kept = Plan { new: 1, old: vec![3] };
+        assert_eq!(plan(&rolling, 3, sizes(1, 1, 1), &[silent(seen)]), kept, "{seen}");
+    }
+    // A size that a person lowers is lowered all the same.
+    let shrunk = plan(&on_delete(), 1, sizes(0, 0, 0), &[silent(3)]);
+    assert_eq!(shrunk, Plan { new: 0, old: vec![1] });
+}
+
 #[test]
 fn a_paused_deployment_shares_a_change_of_its_size() {
     let share = |spec| Shared { sizes: sizes(spec, spec, spec), most: Some(10) };
@@ -131,6 +149,11 @@ proptest! {
 /// What a set says: never more works than there is.
 fn any_sizes() -> impl Strategy<Value = Sizes> {
     (0..8i32, 0..8i32).prop_flat_map(|(spec, status)| {
-        (0..=status).prop_map(move |available| Sizes { spec, status, available })
+        (0..=status, any::<bool>()).prop_map(move |(available, is_told)| Sizes {
+            spec,
+            status,
+            available,
+            is_told,
+        })
     })
 }

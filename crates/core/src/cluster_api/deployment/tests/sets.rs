@@ -92,6 +92,25 @@ fn a_change_in_place_makes_no_new_set_and_reaches_the_old_one() {
     assert!(!world.sets[0].metadata.labels.as_ref().unwrap().contains_key("new"));
 }
 
+/// What a webhook fills in is not taken away again, pass for pass.
+#[test]
+fn the_order_that_a_webhook_fills_in_is_left_alone() {
+    let order = |world: &World| world.sets[0].spec.deletion.order.clone();
+    for is_order_filled_in in [false, true] {
+        let mut world = World::new(deployment(3));
+        world.is_order_filled_in = is_order_filled_in;
+        settle(&mut world);
+        let usual = is_order_filled_in.then(|| "Random".to_owned());
+        assert_eq!(order(&world), usual);
+        world.deployment["spec"]["deletion"] = json!({ "order": "Newest" });
+        settle(&mut world);
+        assert_eq!(order(&world).as_deref(), Some("Newest"));
+        world.deployment["spec"]["deletion"] = json!({});
+        settle(&mut world);
+        assert_eq!(order(&world), usual);
+    }
+}
+
 #[test]
 fn another_version_makes_another_set_of_the_next_revision() {
     let mut world = World::new(deployment(3));
@@ -121,6 +140,47 @@ fn a_rollout_by_time_makes_a_new_set_when_the_time_has_come() {
     world.now = "2026-01-01T13:00:00Z".parse().unwrap();
     settle(&mut world);
     assert_eq!(world.sets.len(), 2, "once, and not again with every pass");
+}
+
+/// The time has come by our clock, and the set is dated by another that is behind.
+#[test]
+fn a_set_made_for_a_rollout_by_time_is_current_whatever_it_is_dated() {
+    for behind in [300, 5_000, -5_000] {
+        let mut world = World::new(deployment(3));
+        settle(&mut world);
+        world.server_behind = SignedDuration::from_millis(behind);
+        world.deployment["spec"]["rollout"] = json!({ "after": "2026-01-01T13:00:00Z" });
+        world.now = "2026-01-01T13:00:00.1Z".parse().unwrap();
+        settle(&mut world);
+        assert_eq!(world.sets.len(), 2, "{behind}");
+        assert_eq!(world.sets[1].spec.replicas, Some(1), "{behind}: it grows");
+        // The next process has a clock that is behind: what was begun is not taken back.
+        let before = world.sets.clone();
+        world.now = "2026-01-01T12:59:59Z".parse().unwrap();
+        settle(&mut world);
+        assert_eq!(world.sets, before, "{behind}");
+        // An earlier time needs no newer set, a later one does.
+        for (after, wanted) in [("2026-01-01T12:59:00Z", 2), ("2026-01-01T14:00:00Z", 3)] {
+            world.deployment["spec"]["rollout"] = json!({ "after": after });
+            world.now = "2026-01-01T14:00:00Z".parse().unwrap();
+            settle(&mut world);
+            assert_eq!(world.sets.len(), wanted, "{behind} {after}");
+        }
+    }
+}
+
+/// Cluster API's own core manager marks nothing: its sets are judged by their date.
+#[test]
+fn a_set_without_a_mark_is_judged_by_its_date() {
+    let mut world = World::new(deployment(3));
+    settle(&mut world);
+    world.deployment["spec"]["rollout"] = json!({ "after": "2026-01-01T13:00:00Z" });
+    world.now = "2026-01-01T13:00:05Z".parse().unwrap();
+    for (date, wanted) in [("2026-01-01T13:00:00Z", 1), ("2026-01-01T12:59:59Z", 2)] {
+        world.sets[0].metadata.creation_timestamp = Some(read(json!(date)));
+        settle(&mut world);
+        assert_eq!(world.sets.len(), wanted, "{date}");
+    }
 }
 
 #[test]
@@ -170,6 +230,34 @@ fn on_delete_closes_old_sets() {
             .clone()
     };
     assert_eq!(world.sets.iter().map(closed).collect::<Vec<_>>(), ["true", "false"]);
+}
+
+/// After a move or a restore from a backup there is no status yet.
+#[test]
+fn on_delete_keeps_the_machines_of_an_old_set_without_a_status() {
+    let mut world = World::new(deployment(3));
+    settle(&mut world);
+    world.deployment["spec"]["rollout"] = json!({ "strategy": { "type": "OnDelete" } });
+    world.deployment["spec"]["template"]["spec"]["version"] = json!("v1.35.0");
+    settle(&mut world);
+    let sizes = |world: &World| -> Vec<_> {
+        world.sets.iter().map(|set| set.spec.replicas.unwrap()).collect()
+    };
+    assert_eq!(sizes(&world), [3, 0]);
+    // Its controller has counted: a person deleted one.
+    world.sets[0].status =
+        Some(read(json!({ "replicas": 2, "availableReplicas": 2, "observedGeneration": 1 })));
+    settle(&mut world);
+    assert_eq!(sizes(&world), [2, 1]);
+    // What it says is older than what is seen.
+    let uid = world.sets[0].metadata.uid.clone().unwrap();
+    let owner =
+        json!([{ "apiVersion": "", "kind": "", "name": "", "uid": uid, "controller": true }]);
+    let machine = |name: &str| json!({ "metadata": { "name": name, "ownerReferences": owner }, "spec": { "clusterName": "c1" } });
+    world.machines = ["a", "b"].map(machine).to_vec();
+    world.sets[0].status = Some(read(json!({ "replicas": 1, "observedGeneration": 1 })));
+    settle(&mut world);
+    assert_eq!(sizes(&world), [2, 1]);
 }
 
 #[test]

@@ -432,6 +432,33 @@ fn a_machine_of_a_deployment_is_compared_by_templates() {
     assert_eq!(message, "* Version v1.33.0, v1.34.0 required");
 }
 
+/// Whether a set is of a rollout by time is answered as its deployment answers it, which marks what it makes.
+#[test]
+fn a_machine_of_an_older_set_is_out_of_date_when_a_rollout_by_time_is_due() {
+    let mark = json!({ "machinist.dev/rollout-after": "2026-01-01T11:00:00Z" });
+    for (created, annotations, wanted) in [
+        ("2026-01-01T11:00:00Z", json!({}), "UpToDate"),
+        ("2026-01-01T10:59:59Z", mark, "UpToDate"),
+        ("2026-01-01T10:59:59Z", json!({}), "NotUpToDate"),
+    ] {
+        let mut world = World::running();
+        let template = json!({ "spec": { "version": "v1.34.0" } });
+        world.machine.spec.version = Some("v1.34.0".to_owned());
+        world.set = Some(read(json!({
+            "metadata": { "name": "s", "creationTimestamp": created, "annotations": annotations },
+            "spec": { "clusterName": "c", "selector": {}, "template": template },
+        })));
+        world.deployment = Some(read(json!({
+            "metadata": { "name": "d" },
+            "spec": {
+                "clusterName": "c", "selector": {}, "template": template,
+                "rollout": { "after": "2026-01-01T11:00:00Z" },
+            },
+        })));
+        assert_eq!(said(&world.decide(), "UpToDate").1, wanted, "{created}");
+    }
+}
+
 #[test]
 fn a_machine_is_available_after_its_time() {
     let mut world = World::running();

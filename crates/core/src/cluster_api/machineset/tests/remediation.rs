@@ -113,6 +113,17 @@ fn a_machine_that_could_not_be_made_again_is_kept() {
     let decision = world.decide();
     assert_eq!(deleted(&decision), [""; 0]);
     assert_eq!(marks(&decision), [("a".to_owned(), Some("RemediationDeferred".to_owned()))]);
+    // The control plane wakes nobody: it is looked at again, and what is waited for is said.
+    assert_eq!(decision.recheck, Some("2026-01-01T12:00:15Z".parse().unwrap()));
+    assert_eq!(decision.waiting[0].reason, "RemediationDeferred");
+    assert!(decision.waiting[0].message.contains("Plane ns/cp is provisioning"), "{decision:?}");
+    // Nobody waits where nothing is to be remediated, or where it goes already.
+    for machine in [machine("a"), going(unhealthy("a"))] {
+        world.machines = vec![machine];
+        let decision = world.decide();
+        assert_ne!(decision.recheck, Some("2026-01-01T12:00:15Z".parse().unwrap()));
+        assert_eq!(decision.waiting, []);
+    }
 }
 
 /// A scale-down and a remediation at once delete no more than the scale-down alone needs.
