@@ -211,8 +211,9 @@ impl Maintained {
             return Some("the watch of Cluster API's machines is interrupted".to_owned());
         }
         let machine = self.object(name)?;
-        if matches!(self.look(&machine), Some(NodeLook::Unknown)) {
-            return Some(format!("Cluster {} does not answer", machine.spec.cluster_name));
+        let has_node = machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
+        if let Some(why) = has_node.then(|| self.nodes.doubt(&cluster_of(&machine))).flatten() {
+            return Some(why);
         }
         maintained::standstill(&machine, &self.held(&machine).owners())
     }

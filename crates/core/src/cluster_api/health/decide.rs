@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
     cluster_api::{
-        Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
+        Cluster, Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
         condition::{self, FALSE, TRUE},
         names::{condition_type, event, kind, label, reason},
     },
@@ -15,8 +15,8 @@ use machinist_api::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    observed::{Observed, Policy, Target, Trigger},
-    verdict::{self, Verdict, is_watched, judge},
+    observed::{Doubt, Observed, Policy, Target, Trigger},
+    verdict::{self, Verdict, is_asked_for_by_hand, is_initialized, is_watched, judge},
 };
 use crate::{
     cluster_api::{
@@ -36,6 +36,8 @@ use crate::{
 
 /// How often the gate is asked again: not all that it counts wakes a check.
 const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
+/// How soon doubtful sight is looked through again: an interrupted watch that goes on wakes nobody.
+const DOUBT_RECHECK: SignedDuration = SignedDuration::from_secs(10);
 
 pub type HealthDecision = Decision<Action, MachineHealthCheckStatus>;
 
@@ -88,11 +90,19 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
     let mut targets: Vec<&Target<'_>> =
         observed.targets.iter().filter(|target| is_watched(target.machine)).collect();
     targets.sort_by(|left, right| left.machine.metadata.name.cmp(&right.machine.metadata.name));
+    let doubt = doubt(observed, cluster);
+    let last_told = verdict::last_told(targets.iter().map(|target| target.machine));
+    if doubt.is_some() {
+        targets.retain(|target| is_asked_for_by_hand(target.machine));
+    }
     let judged: Vec<(&Machine, Verdict)> = targets
         .iter()
         .map(|target| (target.machine, judge(&policy, cluster, target, now)))
         .collect();
-    let tally = verdict::tally(judged.iter().map(|(_, verdict)| verdict));
+    let tally = match doubt {
+        Some(_) => last_told,
+        None => verdict::tally(judged.iter().map(|(_, verdict)| verdict)),
+    };
     let allowed = allowed(policy.trigger, &tally);
     let held = match allowed {
         Some(_) => held(observed, &policy, &judged, now),
@@ -100,7 +110,15 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
     };
 
     let mut decision = Decision::settled(status);
-    publish(observed, &mut decision, &policy, &judged, &tally, (allowed, &held), now);
+    match doubt {
+        // Numbers out of the past are no news, so those that were told stay.
+        Some(why) => {
+            let words = format!("nothing is remediated but what a person asks for: {why}");
+            decision.waiting.push(Wait::on("ObservationDoubtful", words));
+            decision.recheck_by(later(now, DOUBT_RECHECK));
+        }
+        None => publish(observed, &mut decision, &policy, &judged, &tally, (allowed, &held), now),
+    }
     decision.actions.extend(amendment(observed).map(Action::Amend));
     for (machine, verdict) in &judged {
         let is_held = held.contains_key(name_of(machine));
@@ -111,6 +129,19 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
         }
     }
     decision
+}
+
+/// Why nothing is judged now, if that is so. Only over the connection does a Machine get its Node, so without it also one that
+/// has none yet, and what we say ourselves of its Node, tell of us and not of the machine.
+fn doubt(observed: &Observed<'_>, cluster: &Cluster) -> Option<String> {
+    match observed.doubt.as_ref()? {
+        Doubt::Machines => Some("the watch of Cluster API's machines is interrupted".to_owned()),
+        Doubt::Nodes(why) => is_initialized(cluster).then(|| why.clone()),
+    }
+}
+
+fn later(now: Timestamp, wait: SignedDuration) -> Timestamp {
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 fn name_of(machine: &Machine) -> &str {
@@ -188,7 +219,7 @@ fn publish(
     let restriction = match (allowed, held.values().next()) {
         (None, _) => Some((reason::TOO_MANY_UNHEALTHY, restricted(policy.trigger, tally))),
         (Some(_), Some(first)) => {
-            decision.recheck_by(now.checked_add(HELD_RECHECK).unwrap_or(Timestamp::MAX));
+            decision.recheck_by(later(now, HELD_RECHECK));
             let others = match held.len() {
                 1 => String::new(),
                 count => format!("; and {} more", count - 1),

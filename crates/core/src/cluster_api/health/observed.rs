@@ -38,6 +38,17 @@ pub struct Observed<'a> {
     pub last_failure: Option<&'a str>,
     /// The pools of these machines.
     pub gate: Gate,
+    pub doubt: Option<Doubt>,
+}
+
+/// Why what is seen may be the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The watch of Machines is interrupted.
+    Machines,
+    /// The workload cluster does not answer, or the watch of its Nodes is interrupted: which, in words. Before it has a control
+    /// plane that says nothing.
+    Nodes(String),
 }
 
 /// A Machine with its Node in the workload cluster.

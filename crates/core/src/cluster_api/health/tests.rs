@@ -1,5 +1,6 @@
 //! Which machines are unhealthy, what is said of them, and when is nothing done?
 
+mod doubt;
 mod gate;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck, MachineSe
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Action, Gate, HealthDecision, NodeSight, Observed, Target, decide};
+use super::{Action, Doubt, Gate, HealthDecision, NodeSight, Observed, Target, decide};
 use crate::cluster_api::{machineset::observed::Found, maintained};
 
 fn now() -> Timestamp {
@@ -94,6 +95,7 @@ struct World {
     failure: Option<&'static str>,
     /// The sets that own machines.
     sets: Vec<Value>,
+    doubt: Option<Doubt>,
 }
 
 impl World {
@@ -106,6 +108,7 @@ impl World {
             requests: Vec::new(),
             failure: None,
             sets: Vec::new(),
+            doubt: None,
         }
     }
 
@@ -163,6 +166,7 @@ impl World {
             requests: requests.iter().collect(),
             last_failure: self.failure,
             gate: self.gate(&machines, &nodes),
+            doubt: self.doubt.clone(),
         };
         decide(&observed, now())
     }

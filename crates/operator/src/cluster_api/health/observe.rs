@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck};
 use machinist_core::cluster_api::{
     contract::cloning,
-    health::{Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
+    health::{Doubt, Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
 };
 
 use super::Memory;
@@ -28,6 +28,7 @@ pub struct Observation {
     requests: Vec<Arc<DynamicObject>>,
     failure: Option<String>,
     gate: Gate,
+    doubt: Option<Doubt>,
 }
 
 impl Observation {
@@ -40,6 +41,7 @@ impl Observation {
             requests: self.requests.iter().map(|request| &request.metadata).collect(),
             last_failure: self.failure.as_deref(),
             gate: self.gate.clone(),
+            doubt: self.doubt.clone(),
         }
     }
 }
@@ -99,5 +101,14 @@ pub async fn observe(
         requests,
         failure: memory.failure(&key),
         gate,
+        doubt: doubt(context, &cluster_key),
     }
+}
+
+/// Nodes that recovered while nobody told us of it would be replaced for what they were.
+fn doubt(context: &Context, cluster: &ObjectKey) -> Option<Doubt> {
+    if !context.stores.machines.is_current(context.base.env.instant()) {
+        return Some(Doubt::Machines);
+    }
+    context.nodes.doubt(cluster).map(Doubt::Nodes)
 }

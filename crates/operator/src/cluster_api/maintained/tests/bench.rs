@@ -67,6 +67,10 @@ impl Nodes for Workload {
         }
     }
 
+    fn doubt(&self, _: &ObjectKey) -> Option<String> {
+        None
+    }
+
     fn reached(&self, _: &ObjectKey) -> Option<(Client, Store<Node>)> {
         Some((self.server.client(), self.store.clone()))
     }
