@@ -34,7 +34,7 @@ use crate::{
     health::count::Tally,
 };
 
-/// How often the gate is asked again: not all that it counts wakes a check.
+/// How often the gate, a template and a request are asked for again: not all that a check reads wakes it.
 const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 /// How soon doubtful sight is looked through again: an interrupted watch that goes on wakes nobody.
 const DOUBT_RECHECK: SignedDuration = SignedDuration::from_secs(10);
@@ -299,6 +299,8 @@ fn act(
                     }
                     Some(template) => {
                         let (why, words) = external(observed, decision, template, machine);
+                        // Neither a template nor a request wakes a check.
+                        decision.recheck_by(later(now, HELD_RECHECK));
                         say(&mut status, condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
                     }
                 }

@@ -403,7 +403,10 @@ fn another_controller_is_asked_once_for_each_machine() {
     assert!(!marks(&decision).iter().any(|mark| mark.contains("OwnerRemediated")));
     // A request that is there already does not keep the others waiting.
     world.requests = vec![json!({ "name": "a", "namespace": "ns", "uid": "r" })];
-    assert_eq!(requested(&world.decide()), ["b"]);
+    let decision = world.decide();
+    assert_eq!(requested(&decision), ["b"]);
+    let again = Some("2026-01-01T12:00:30Z".parse().unwrap());
+    assert_eq!(decision.recheck, again, "nor does the end of a request");
 }
 
 #[test]
@@ -429,6 +432,8 @@ fn what_keeps_a_request_from_being_made_is_said_on_the_machine() {
     assert_eq!(requested(&missing), [""; 0]);
     let expected = "a ExternallyRemediated=False RemediationTemplateNotFound".to_owned();
     assert!(marks(&missing).contains(&expected));
+    let again = Some("2026-01-01T12:00:30Z".parse().unwrap());
+    assert_eq!(missing.recheck, again, "a template that comes wakes nobody");
     let mut world = external();
     world.failure = Some("refused");
     let failed = world.decide();
