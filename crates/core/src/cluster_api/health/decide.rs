@@ -48,10 +48,10 @@ pub enum Action {
     Amend(Value),
     /// Says on a Machine how it is, and whether its owner is to act; one write for both.
     Mark { machine: Identity, status: Box<MachineStatus> },
-    /// Asks another controller to act. One that is there already is left alone.
-    Request { kind: GroupKind, object: Box<Value> },
+    /// Asks another controller to act, in the version of its API that the check names. One that is there already is left alone.
+    Request { kind: GroupKind, version: String, object: Box<Value> },
     /// Takes a request back: the machine recovered.
-    Withdraw { kind: GroupKind, object: Identity },
+    Withdraw { kind: GroupKind, version: String, object: Identity },
 }
 
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
@@ -354,7 +354,7 @@ fn external(
             return (reason::REMEDIATION_TEMPLATE_NOT_FOUND, words);
         }
     };
-    let source = template_kind(template);
+    let (source, version) = template_kind(template);
     let owner = plain_reference(machine);
     let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
     let wanted = Wanted {
@@ -366,7 +366,8 @@ fn external(
         annotations: &annotations,
     };
     let object = Box::new(cloning::clone_from(object, &source, &wanted));
-    decision.actions.push(Action::Request { kind: cloning::cloned_kind(&source), object });
+    let kind = cloning::cloned_kind(&source);
+    decision.actions.push(Action::Request { kind, version, object });
     match observed.last_failure {
         Some(failure) => (reason::REMEDIATION_REQUEST_CREATION_FAILED, failure.to_owned()),
         None => waiting,
@@ -381,14 +382,17 @@ fn withdrawal(observed: &Observed<'_>, policy: &Policy, machine: &Machine) -> Op
             && !is_deleting(request)
             && owners.into_iter().any(|owner| Some(&owner.uid) == machine.metadata.uid.as_ref())
     })?;
-    let kind = cloning::cloned_kind(&template_kind(template));
-    Some(Action::Withdraw { kind, object: Identity::of(request) })
+    let (source, version) = template_kind(template);
+    let kind = cloning::cloned_kind(&source);
+    Some(Action::Withdraw { kind, version, object: Identity::of(request) })
 }
 
-/// The kind of a template whose version is given.
-pub fn template_kind(template: &RemediationTemplateRef) -> GroupKind {
-    let group = template.api_version.split_once('/').map_or("", |(group, _)| group);
-    GroupKind::new(group, &template.kind)
+/// The kind of a template, and the version that its reference names: whoever remediates is no provider of Cluster API, whose
+/// definitions say in labels how they are spoken to.
+pub fn template_kind(template: &RemediationTemplateRef) -> (GroupKind, String) {
+    let named = template.api_version.as_str();
+    let (group, version) = named.split_once('/').unwrap_or(("", named));
+    (GroupKind::new(group, &template.kind), version.to_owned())
 }
 
 /// The owner and the label that the check misses.

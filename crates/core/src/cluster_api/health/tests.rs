@@ -394,8 +394,11 @@ fn another_controller_is_asked_once_for_each_machine() {
     let mut world = external();
     let decision = world.decide();
     assert_eq!(requested(&decision), ["a", "b"]);
-    let Some(Action::Request { kind, object }) = decision.actions.first() else { panic!() };
+    let Some(Action::Request { kind, version, object }) = decision.actions.first() else {
+        panic!()
+    };
     assert_eq!((kind.kind.as_str(), &object["spec"]["how"]), ("Fix", &json!("reboot")));
+    assert_eq!((kind.group.as_str(), version.as_str()), ("remediation.example.com", "v1"));
     assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "uid-a");
     assert!(
         marks(&decision).contains(&"a ExternallyRemediated=False WaitingForRemediation".to_owned())

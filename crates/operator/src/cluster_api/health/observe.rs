@@ -87,11 +87,13 @@ pub async fn observe(
         .collect();
     let (mut template, mut requests) = (None, Vec::new());
     if let Some(reference) = policy.as_ref().and_then(|policy| policy.template.as_ref()) {
-        let kind = template_kind(reference);
-        template = Some(templates::read(context, &kind, &key.namespace, &reference.name).await);
-        if let Ok(provided) = context.externals.provided(&cloning::cloned_kind(&kind)).await {
-            requests = provided.store.list_in(&key.namespace);
-        }
+        let (kind, version) = template_kind(reference);
+        let name = &reference.name;
+        let read = templates::read_in(context, &kind, &version, &key.namespace, name).await;
+        template = Some(read);
+        let kind = cloning::cloned_kind(&kind);
+        let provided = context.externals.provided_in(&kind, &version).await;
+        requests = provided.store.list_in(&key.namespace);
     }
     Observation {
         check: Arc::clone(check),
