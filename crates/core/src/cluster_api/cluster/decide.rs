@@ -3,20 +3,27 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
-use machinist_api::cluster_api::{
-    API_VERSION, ClusterStatus, condition,
-    names::{annotation, cluster_phase, condition_type, finalizer, kind, reason},
+use machinist_api::{
+    RawObject,
+    cluster_api::{
+        API_VERSION, ClusterStatus, condition,
+        names::{annotation, cluster_phase, condition_type, event, finalizer, kind, reason},
+    },
+    condition::to_seconds,
 };
-use machinist_api::condition::to_seconds;
 use serde_json::{Map, Value, json};
 
 use super::observed::Observed;
 use crate::{
     cluster_api::{
-        contract::{Contract, ownership, reading},
+        contract::{
+            Contract,
+            ownership::{self, AlreadyOwned},
+            reading,
+        },
         machine::Reference,
     },
-    decision::{Decision, Wait},
+    decision::{Announcement, Decision, Wait},
 };
 
 pub type ClusterDecision = Decision<Action, ClusterStatus>;
@@ -133,26 +140,30 @@ impl<'a> Pass<'a> {
                 None
             }
             Reference::Found { object, contract } => {
-                let cluster = &self.observed.cluster.metadata;
-                let name = cluster.name.clone().unwrap_or_default();
-                let owner = OwnerReference {
-                    api_version: API_VERSION.to_owned(),
-                    kind: kind::CLUSTER.to_owned(),
-                    name: name.clone(),
-                    uid: cluster.uid.clone().unwrap_or_default(),
-                    controller: Some(true),
-                    block_owner_deletion: Some(true),
-                };
-                match ownership::hand_over(&object.metadata, &owner, &name, None) {
+                let owner = self.owner();
+                match ownership::hand_over(&object.metadata, &owner, &owner.name, None) {
                     Ok(None) => {}
                     Ok(Some(patch)) => self.after.push(Action::PatchExternal { part, patch }),
-                    Err(error) => {
-                        self.problems.push(error.to_string());
+                    Err(other) => {
+                        self.problems.push(not_ours(object, &other));
                         return None;
                     }
                 }
                 Some((object, contract))
             }
+        }
+    }
+
+    /// The Cluster, as the controller of its objects.
+    fn owner(&self) -> OwnerReference {
+        let cluster = &self.observed.cluster.metadata;
+        OwnerReference {
+            api_version: API_VERSION.to_owned(),
+            kind: kind::CLUSTER.to_owned(),
+            name: cluster.name.clone().unwrap_or_default(),
+            uid: cluster.uid.clone().unwrap_or_default(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
         }
     }
 
@@ -177,7 +188,12 @@ impl<'a> Pass<'a> {
                 (Reference::Unreadable(why), _) => {
                     self.set(TYPE, condition::UNKNOWN, reason::INTERNAL_ERROR, why);
                 }
-                _ => {}
+                // Another's: whatever it says is not said of this Cluster.
+                (Reference::Found { .. }, _) => {
+                    let why = self.problems.last().cloned().unwrap_or_default();
+                    self.set(TYPE, condition::UNKNOWN, reason::INTERNAL_ERROR, why);
+                }
+                (Reference::NotDefined, _) => {}
             };
         };
         if object.metadata.deletion_timestamp.is_none()
@@ -185,6 +201,9 @@ impl<'a> Pass<'a> {
         {
             self.status.initialization.infrastructure_provisioned = Some(true);
             self.endpoint(object);
+            let domains = reading::failure_domains(&object.data, contract);
+            self.status.failure_domains =
+                domains.iter().filter_map(|one| RawObject::from_value(one).ok()).collect();
         }
         let is_there = self.status.initialization.infrastructure_provisioned == Some(true);
         match reading::ready_condition(&object.data) {
@@ -244,6 +263,9 @@ impl<'a> Pass<'a> {
         let message = match (has_provider, self.observed.control_plane) {
             (true, Reference::Unreadable(why)) => why.to_owned(),
             (true, Reference::Missing) => "the control plane object does not exist".to_owned(),
+            (true, Reference::Found { .. }) if found.is_none() => {
+                self.problems.last().cloned().unwrap_or_default()
+            }
             (true, _) => "Control plane not yet initialized".to_owned(),
             (false, _) => {
                 "Waiting for the first control plane machine to have status.nodeRef set".to_owned()
@@ -345,11 +367,16 @@ impl<'a> Pass<'a> {
             // Not known to be gone.
             Reference::Unreadable(why) => Some(why.to_owned()),
             Reference::Found { object, .. } => {
+                if let Err(other) = ownership::refuse_others(&object.metadata, &self.owner()) {
+                    let words = format!("{}; it stays", not_ours(object, &other));
+                    let told = Announcement::warning(event::FAILED_DELETE, words);
+                    self.decision.announcements.push(told);
+                    return None;
+                }
                 if !known.is_deleting() {
                     self.after.push(Action::DeleteExternal(part));
                 }
-                let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
-                Some(format!("Waiting for {kind} to be deleted"))
+                Some(format!("Waiting for {} to be deleted", kind_of(object)))
             }
         }
     }
@@ -393,4 +420,13 @@ impl<'a> Pass<'a> {
         self.decision.status = self.status;
         self.decision
     }
+}
+
+fn kind_of(object: &DynamicObject) -> &str {
+    object.types.as_ref().map_or("object", |types| types.kind.as_str())
+}
+
+fn not_ours(object: &DynamicObject, other: &AlreadyOwned) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    format!("{} {name} is not this Cluster's: {other}", kind_of(object))
 }

@@ -13,6 +13,7 @@ fn now() -> Timestamp {
 struct World {
     cluster: Cluster,
     infrastructure: Option<DynamicObject>,
+    contract: Contract,
     has_control_plane_node: bool,
     remote: Remote,
     descendants: Vec<Descendant>,
@@ -30,6 +31,7 @@ impl World {
             }))
             .unwrap(),
             infrastructure: Some(infrastructure(json!({}), json!({}))),
+            contract: Contract::V1Beta2,
             has_control_plane_node: false,
             remote: Remote { is_up: false, last_success: None, failures: 0 },
             descendants: Vec::new(),
@@ -38,7 +40,7 @@ impl World {
 
     fn decide(&self) -> ClusterDecision {
         let infrastructure = match &self.infrastructure {
-            Some(object) => Reference::Found { object, contract: Contract::V1Beta2 },
+            Some(object) => Reference::Found { object, contract: self.contract },
             None => Reference::Missing,
         };
         let observed = Observed {
@@ -138,4 +140,59 @@ fn a_cluster_goes_workers_first() {
     assert_eq!(world.decide().actions, [Action::DeleteExternal(Part::Infrastructure)]);
     world.infrastructure = None;
     assert_eq!(world.decide().actions, [Action::RemoveFinalizer]);
+}
+
+#[test]
+fn failure_domains_are_copied_in_the_order_of_their_names_whatever_the_contract() {
+    let a = json!({ "name": "a", "controlPlane": true, "attributes": { "rack": "1" } });
+    let b = json!({ "name": "b", "controlPlane": false });
+    let cases = [
+        (
+            Contract::V1Beta2,
+            json!({ "initialization": { "provisioned": true }, "failureDomains": [b, a] }),
+        ),
+        (
+            Contract::V1Beta1,
+            json!({
+                "ready": true,
+                "failureDomains": {
+                    "b": {}, "a": { "controlPlane": true, "attributes": { "rack": "1" } },
+                },
+            }),
+        ),
+    ];
+    for (contract, status) in cases {
+        let mut world = World::new();
+        world.contract = contract;
+        world.infrastructure = Some(infrastructure(json!({}), status));
+        let decision = world.decide();
+        let copied = serde_json::to_value(&decision.status.failure_domains).unwrap();
+        assert_eq!(copied, json!([a, b]), "{contract:?}");
+        world.cluster.status = Some(decision.status.clone());
+        assert_eq!(world.decide().status, decision.status, "a fixpoint");
+        // Those of an infrastructure that is not there yet are nobody's.
+        world.infrastructure = None;
+        assert_eq!(world.decide().status.failure_domains, decision.status.failure_domains);
+    }
+}
+
+#[test]
+fn what_another_controls_is_neither_believed_nor_deleted() {
+    let mut world = World::new();
+    let mut object =
+        infrastructure(json!({}), json!({ "initialization": { "provisioned": true } }));
+    let owners = object.metadata.owner_references.as_mut().unwrap();
+    owners[0].name = "other".to_owned();
+    world.infrastructure = Some(object);
+    let decision = world.decide();
+    let ready = condition::find(&decision.status.conditions, "InfrastructureReady").unwrap();
+    let words = "FooCluster c is not this Cluster's: it is controlled by Cluster other already";
+    assert_eq!((ready.status.as_str(), ready.message.as_str()), ("Unknown", words));
+    assert_eq!(decision.status.initialization.infrastructure_provisioned, None);
+
+    world.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    let decision = world.decide();
+    assert_eq!(decision.actions, [Action::RemoveFinalizer]);
+    assert_eq!(decision.announcements[0].message, format!("{words}; it stays"));
 }
