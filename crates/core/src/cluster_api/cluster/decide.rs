@@ -6,7 +6,7 @@ use kube::core::DynamicObject;
 use machinist_api::{
     RawObject,
     cluster_api::{
-        API_VERSION, ClusterStatus, condition,
+        API_VERSION, Cluster, ClusterStatus, condition,
         names::{annotation, cluster_phase, condition_type, event, finalizer, kind, reason},
     },
     condition::to_seconds,
@@ -113,6 +113,52 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> ClusterDecision {
     }
     pass.remote();
     pass.finish(is_deleting)
+}
+
+/// Says on the Cluster what could not be done for it. Of the connection it is said why there is none.
+pub fn say_failure(
+    decision: &mut ClusterDecision,
+    cluster: &Cluster,
+    action: &Action,
+    why: &str,
+    now: Timestamp,
+) {
+    let words = format!("failed to {}: {why}", action.words());
+    let conditions = &mut decision.status.conditions;
+    let probe = condition::find(conditions, condition_type::REMOTE_CONNECTION_PROBE);
+    if matches!(action, Action::EnsureKubeconfig { .. })
+        && let Some(probe) = probe.filter(|probe| probe.status == condition::UNKNOWN)
+    {
+        let (type_, reason) = (probe.type_.clone(), probe.reason.clone());
+        let message = format!("{}: {words}", probe.message);
+        let new = condition::new(&type_, condition::UNKNOWN, &reason, message, now);
+        condition::set(conditions, new, cluster.metadata.generation);
+    }
+    decision.announcements.push(Announcement::warning(reason::INTERNAL_ERROR, &words));
+    decision.waiting.push(Wait::on(reason::INTERNAL_ERROR, words));
+}
+
+impl Action {
+    /// What it does, in words.
+    fn words(&self) -> String {
+        match self {
+            Self::PatchCluster(_) => "write its own fields".to_owned(),
+            Self::PatchExternal { part, .. } => format!("take over {}", part.words()),
+            Self::EnsureKubeconfig { .. } => "make its kubeconfig".to_owned(),
+            Self::DeleteDescendant { kind, name, .. } => format!("delete {kind} {name}"),
+            Self::DeleteExternal(part) => format!("delete {}", part.words()),
+            Self::RemoveFinalizer => "let it go".to_owned(),
+        }
+    }
+}
+
+impl Part {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Infrastructure => "the object of its infrastructure",
+            Self::ControlPlane => "the object of its control plane",
+        }
+    }
 }
 
 impl<'a> Pass<'a> {

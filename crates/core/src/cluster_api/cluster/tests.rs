@@ -3,7 +3,7 @@ use kube::core::DynamicObject;
 use machinist_api::cluster_api::{Cluster, condition};
 use serde_json::{Value, json};
 
-use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide};
+use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide, say_failure};
 use crate::cluster_api::{contract::Contract, machine::Reference};
 
 fn now() -> Timestamp {
@@ -195,4 +195,32 @@ fn what_another_controls_is_neither_believed_nor_deleted() {
     let decision = world.decide();
     assert_eq!(decision.actions, [Action::RemoveFinalizer]);
     assert_eq!(decision.announcements[0].message, format!("{words}; it stays"));
+}
+
+#[test]
+fn what_could_not_be_done_is_said_and_a_missing_kubeconfig_where_the_connection_is() {
+    let kubeconfig = Action::EnsureKubeconfig { server: "https://a".to_owned() };
+    let patch = Action::PatchExternal { part: Part::Infrastructure, patch: json!({}) };
+    let not_yet = "Remote connection not established yet";
+    let cases = [
+        (
+            &kubeconfig,
+            "failed to make its kubeconfig: no key",
+            format!("{not_yet}: failed to make its kubeconfig: no key"),
+        ),
+        (
+            &patch,
+            "failed to take over the object of its infrastructure: no key",
+            not_yet.to_owned(),
+        ),
+    ];
+    for (action, words, of_connection) in cases {
+        let world = World::new();
+        let mut decision = world.decide();
+        say_failure(&mut decision, &world.cluster, action, "no key", now());
+        let probe = condition::find(&decision.status.conditions, "RemoteConnectionProbe").unwrap();
+        assert_eq!(probe.message, of_connection);
+        assert_eq!(decision.announcements[0].message, words);
+        assert_eq!(decision.waiting.last().unwrap().message, words);
+    }
 }
