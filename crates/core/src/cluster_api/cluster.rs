@@ -5,6 +5,7 @@
 //! is no topology.
 
 pub mod decide;
+mod deleting;
 pub mod observed;
 #[cfg(test)]
 mod tests;

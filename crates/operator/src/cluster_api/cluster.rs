@@ -8,12 +8,13 @@ pub mod wake;
 use std::sync::Arc;
 
 use kube::{
-    Api,
-    api::{DeleteParams, Preconditions},
+    Api, Resource,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions},
+    core::GroupVersionKind,
 };
 use machinist_api::cluster_api::{
-    Cluster, Machine, MachineDeployment, MachineSet,
-    names::{finalizer, kind},
+    Cluster, GROUP, Machine, MachineDeployment, MachineSet,
+    names::{finalizer, kind, label},
 };
 use machinist_core::cluster_api::{
     cluster::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide, say_failure},
@@ -61,6 +62,10 @@ pub async fn reconcile(context: &Context, workloads: &Workloads, key: ObjectKey)
         descendants: match cluster.metadata.deletion_timestamp {
             Some(_) => descendants(context, &value, &machines),
             None => Vec::new(),
+        },
+        machine_pools: match cluster.metadata.deletion_timestamp {
+            Some(_) => machine_pools(context, &key).await,
+            None => Ok(Vec::new()),
         },
     };
     let now = base.env.now();
@@ -113,6 +118,20 @@ fn descendants(context: &Context, cluster: &str, machines: &[Arc<Machine>]) -> V
         all.push(descendant::<Machine>(kind::MACHINE, &**one, is_control_plane(one)));
     }
     all
+}
+
+/// The MachinePools of a cluster, by name, or why they are not known. Where their kind is not served there are none.
+async fn machine_pools(context: &Context, cluster: &ObjectKey) -> Result<Vec<String>, String> {
+    let kind = GroupVersionKind::gvk(GROUP, &Cluster::version(&()), "MachinePool");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "machinepools");
+    let client = context.base.client.clone();
+    let api = Api::<DynamicObject>::namespaced_with(client, &cluster.namespace, &resource);
+    let of_cluster = format!("{}={}", label::CLUSTER_NAME, cluster.name);
+    match api.list_metadata(&ListParams::default().labels(&of_cluster)).await {
+        Ok(found) => Ok(found.items.into_iter().filter_map(|one| one.metadata.name).collect()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(format!("failed to list its MachinePools: {error}")),
+    }
 }
 
 fn descendant<K: kube::Resource>(

@@ -7,7 +7,7 @@ use machinist_api::{
     RawObject,
     cluster_api::{
         API_VERSION, Cluster, ClusterStatus, condition,
-        names::{annotation, cluster_phase, condition_type, event, finalizer, kind, reason},
+        names::{annotation, cluster_phase, condition_type, finalizer, kind, reason},
     },
     condition::to_seconds,
 };
@@ -59,16 +59,16 @@ pub enum Action {
 /// After so long without an answer the connection is said to be down.
 const PROBE_GRACE: SignedDuration = SignedDuration::from_secs(50);
 /// How soon an authority or a provider's object is looked for again.
-const RECHECK: SignedDuration = SignedDuration::from_secs(30);
+pub(super) const RECHECK: SignedDuration = SignedDuration::from_secs(30);
 
-struct Pass<'a> {
-    observed: &'a Observed<'a>,
-    now: Timestamp,
+pub(super) struct Pass<'a> {
+    pub(super) observed: &'a Observed<'a>,
+    pub(super) now: Timestamp,
     status: ClusterStatus,
     metadata: Map<String, Value>,
     spec: Map<String, Value>,
-    after: Vec<Action>,
-    decision: ClusterDecision,
+    pub(super) after: Vec<Action>,
+    pub(super) decision: ClusterDecision,
     problems: Vec<String>,
 }
 
@@ -96,6 +96,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> ClusterDecision {
         return pass.decision;
     }
     pass.set(condition_type::PAUSED, condition::FALSE, reason::NOT_PAUSED, "");
+    pass.topology();
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
     if !is_deleting && !finalizers.iter().any(|one| one == finalizer::CLUSTER) {
@@ -162,10 +163,36 @@ impl Part {
 }
 
 impl<'a> Pass<'a> {
-    fn set(&mut self, type_: &str, status: &str, reason: &str, message: impl Into<String>) {
+    pub(super) fn set(
+        &mut self,
+        type_: &str,
+        status: &str,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
         let new = condition::new(type_, status, reason, message, self.now);
         let generation = self.observed.cluster.metadata.generation;
         condition::set(&mut self.status.conditions, new, generation);
+    }
+
+    /// Nobody may believe that a class is carried out because nothing complains.
+    fn topology(&mut self) {
+        const TYPE: &str = condition_type::TOPOLOGY_RECONCILED;
+        const WORDS: &str = "spec.topology is not carried out: Machinist has no controller of ClusterClasses, so that what \
+                             is changed there changes nothing. The Cluster and its Machines are looked after as they are";
+        let known = condition::find(&self.status.conditions, TYPE);
+        let is_told = known.is_some_and(|known| known.reason == reason::NOT_CARRIED_OUT);
+        match &self.observed.cluster.spec.topology {
+            None if is_told => condition::remove(&mut self.status.conditions, TYPE),
+            None => {}
+            Some(_) => {
+                if !is_told {
+                    let told = Announcement::warning(reason::NOT_CARRIED_OUT, WORDS);
+                    self.decision.announcements.push(told);
+                }
+                self.set(TYPE, condition::FALSE, reason::NOT_CARRIED_OUT, WORDS);
+            }
+        }
     }
 
     /// The object, handed over to the Cluster.
@@ -201,7 +228,7 @@ impl<'a> Pass<'a> {
     }
 
     /// The Cluster, as the controller of its objects.
-    fn owner(&self) -> OwnerReference {
+    pub(super) fn owner(&self) -> OwnerReference {
         let cluster = &self.observed.cluster.metadata;
         OwnerReference {
             api_version: API_VERSION.to_owned(),
@@ -359,74 +386,6 @@ impl<'a> Pass<'a> {
         self.set(TYPE, condition::FALSE, reason::PROBE_FAILED, message);
     }
 
-    /// Workers, control plane, infrastructure; each when the one before is gone.
-    fn delete(&mut self) {
-        let workers: Vec<_> =
-            self.observed.descendants.iter().filter(|one| !one.is_control_plane).collect();
-        let machines: Vec<_> =
-            self.observed.descendants.iter().filter(|one| one.is_control_plane).collect();
-        let waits = if !workers.is_empty() {
-            Some(self.delete_all(&workers))
-        } else if let Some(wait) = self.delete_part(Part::ControlPlane) {
-            Some(wait)
-        } else if !machines.is_empty() {
-            Some(self.delete_all(&machines))
-        } else {
-            self.delete_part(Part::Infrastructure)
-        };
-        match waits {
-            Some(message) => {
-                self.set(condition_type::DELETING, condition::TRUE, reason::DELETING, &message);
-                self.decision.waiting.push(Wait::on(reason::DELETING, message));
-            }
-            None => {
-                let done = reason::DELETION_COMPLETED;
-                self.set(condition_type::DELETING, condition::TRUE, done, "Deletion completed");
-                self.after.push(Action::RemoveFinalizer);
-            }
-        }
-    }
-
-    fn delete_all(&mut self, all: &[&super::Descendant]) -> String {
-        for one in all.iter().filter(|one| !one.is_deleting) {
-            self.after.push(Action::DeleteDescendant {
-                kind: one.kind,
-                name: one.name.clone(),
-                uid: one.uid.clone(),
-            });
-        }
-        let mut named: Vec<_> =
-            all.iter().take(3).map(|one| format!("{} {}", one.kind, one.name)).collect();
-        if all.len() > 3 {
-            named.push(format!("... ({} more)", all.len() - 3));
-        }
-        format!("Waiting for {} to be deleted", named.join(", "))
-    }
-
-    fn delete_part(&mut self, part: Part) -> Option<String> {
-        let known = match part {
-            Part::Infrastructure => self.observed.infrastructure,
-            Part::ControlPlane => self.observed.control_plane,
-        };
-        match known {
-            Reference::NotDefined | Reference::Missing => None,
-            // Not known to be gone.
-            Reference::Unreadable(why) => Some(why.to_owned()),
-            Reference::Found { object, .. } => {
-                if let Err(other) = ownership::refuse_others(&object.metadata, &self.owner()) {
-                    let words = format!("{}; it stays", not_ours(object, &other));
-                    let told = Announcement::warning(event::FAILED_DELETE, words);
-                    self.decision.announcements.push(told);
-                    return None;
-                }
-                if !known.is_deleting() {
-                    self.after.push(Action::DeleteExternal(part));
-                }
-                Some(format!("Waiting for {} to be deleted", kind_of(object)))
-            }
-        }
-    }
-
     fn finish(mut self, is_deleting: bool) -> ClusterDecision {
         let mut patch = Map::new();
         if !self.metadata.is_empty() {
@@ -468,11 +427,11 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn kind_of(object: &DynamicObject) -> &str {
+pub(super) fn kind_of(object: &DynamicObject) -> &str {
     object.types.as_ref().map_or("object", |types| types.kind.as_str())
 }
 
-fn not_ours(object: &DynamicObject, other: &AlreadyOwned) -> String {
+pub(super) fn not_ours(object: &DynamicObject, other: &AlreadyOwned) -> String {
     let name = object.metadata.name.as_deref().unwrap_or_default();
     format!("{} {name} is not this Cluster's: {other}", kind_of(object))
 }

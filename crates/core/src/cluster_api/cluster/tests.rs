@@ -1,6 +1,9 @@
 use jiff::Timestamp;
 use kube::core::DynamicObject;
-use machinist_api::cluster_api::{Cluster, condition};
+use machinist_api::{
+    RawObject,
+    cluster_api::{Cluster, condition},
+};
 use serde_json::{Value, json};
 
 use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide, say_failure};
@@ -17,6 +20,7 @@ struct World {
     has_control_plane_node: bool,
     remote: Remote,
     descendants: Vec<Descendant>,
+    machine_pools: Result<Vec<String>, String>,
 }
 
 impl World {
@@ -35,6 +39,7 @@ impl World {
             has_control_plane_node: false,
             remote: Remote { is_up: false, last_success: None, failures: 0 },
             descendants: Vec::new(),
+            machine_pools: Ok(Vec::new()),
         }
     }
 
@@ -50,6 +55,7 @@ impl World {
             has_control_plane_node: self.has_control_plane_node,
             remote: self.remote,
             descendants: self.descendants.clone(),
+            machine_pools: self.machine_pools.clone(),
         };
         decide(&observed, now())
     }
@@ -222,5 +228,48 @@ fn what_could_not_be_done_is_said_and_a_missing_kubeconfig_where_the_connection_
         assert_eq!(probe.message, of_connection);
         assert_eq!(decision.announcements[0].message, words);
         assert_eq!(decision.waiting.last().unwrap().message, words);
+    }
+}
+
+#[test]
+fn that_a_topology_is_not_carried_out_is_said_once_and_everything_else_goes_on() {
+    let mut world = World::new();
+    world.infrastructure = Some(infrastructure(
+        json!({ "controlPlaneEndpoint": { "host": "10.0.0.1", "port": 6443 } }),
+        json!({ "initialization": { "provisioned": true } }),
+    ));
+    let without = world.decide();
+    let topology = json!({ "classRef": { "name": "class" }, "version": "v1.34.0" });
+    world.cluster.spec.topology = Some(RawObject::from_value(&topology).unwrap());
+    let decision = world.decide();
+    assert_eq!(decision.actions, without.actions);
+    let told = condition::find(&decision.status.conditions, "TopologyReconciled").unwrap();
+    assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "NotCarriedOut"));
+    assert_eq!(decision.announcements.len(), 1);
+    world.cluster.status = Some(decision.status);
+    assert_eq!(world.decide().announcements, []);
+    world.cluster.spec.topology = None;
+    let decision = world.decide();
+    assert!(condition::find(&decision.status.conditions, "TopologyReconciled").is_none());
+}
+
+#[test]
+fn machine_pools_are_waited_for_after_the_other_workers_and_deleted_by_nobody() {
+    let mut world = World::new();
+    world.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    for (pools, words) in [
+        (Ok(vec!["a".to_owned(), "b".to_owned()]), "Waiting for MachinePool a, b to be deleted"),
+        (Err("failed to list MachinePools".to_owned()), "failed to list MachinePools"),
+    ] {
+        world.machine_pools = pools;
+        let decision = world.decide();
+        assert_eq!(decision.actions, []);
+        let deleting = condition::find(&decision.status.conditions, "Deleting").unwrap();
+        assert!(deleting.message.starts_with(words), "{}", deleting.message);
+        assert!(decision.recheck.is_some());
+        world.descendants = vec![descendant("MachineDeployment", false)];
+        assert!(matches!(world.decide().actions[..], [Action::DeleteDescendant { .. }]));
+        world.descendants.clear();
     }
 }
