@@ -38,6 +38,8 @@ use crate::{
 const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
 /// How soon doubtful sight is looked through again: an interrupted watch that goes on wakes nobody.
 const DOUBT_RECHECK: SignedDuration = SignedDuration::from_secs(10);
+/// How long Machines have to say what is seen again of their Nodes: whoever writes that on them is woken together with the check.
+const SETTLING: SignedDuration = SignedDuration::from_secs(60);
 
 pub type HealthDecision = Decision<Action, MachineHealthCheckStatus>;
 
@@ -90,7 +92,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
     let mut targets: Vec<&Target<'_>> =
         observed.targets.iter().filter(|target| is_watched(target.machine)).collect();
     targets.sort_by(|left, right| left.machine.metadata.name.cmp(&right.machine.metadata.name));
-    let doubt = doubt(observed, cluster);
+    let doubt = doubt(observed, cluster, now);
     let last_told = verdict::last_told(targets.iter().map(|target| target.machine));
     if doubt.is_some() {
         targets.retain(|target| is_asked_for_by_hand(target.machine));
@@ -133,10 +135,16 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
 
 /// Why nothing is judged now, if that is so. Only over the connection does a Machine get its Node, so without it also one that
 /// has none yet, and what we say ourselves of its Node, tell of us and not of the machine.
-fn doubt(observed: &Observed<'_>, cluster: &Cluster) -> Option<String> {
-    match observed.doubt.as_ref()? {
-        Doubt::Machines => Some("the watch of Cluster API's machines is interrupted".to_owned()),
-        Doubt::Nodes(why) => is_initialized(cluster).then(|| why.clone()),
+fn doubt(observed: &Observed<'_>, cluster: &Cluster, now: Timestamp) -> Option<String> {
+    match &observed.doubt {
+        Some(Doubt::Machines) => {
+            Some("the watch of Cluster API's machines is interrupted".to_owned())
+        }
+        Some(Doubt::Nodes(why)) => is_initialized(cluster).then(|| why.clone()),
+        None => observed
+            .doubted_at
+            .filter(|at| is_initialized(cluster) && now < later(*at, SETTLING))
+            .map(|_| "the nodes are seen again for less than a minute".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What must be known to decide about one MachineHealthCheck, and what does it say?
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::core::v1::Node,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -39,6 +39,8 @@ pub struct Observed<'a> {
     /// The pools of these machines.
     pub gate: Gate,
     pub doubt: Option<Doubt>,
+    /// When there was last a doubt, as far as is remembered.
+    pub doubted_at: Option<Timestamp>,
 }
 
 /// Why what is seen may be the past.
@@ -159,6 +161,6 @@ fn read_range(text: &str) -> Option<Trigger> {
 }
 
 /// The time of a condition, if it is a status that somebody reported.
-pub fn since(time: Option<&Time>) -> Option<jiff::Timestamp> {
+pub fn since(time: Option<&Time>) -> Option<Timestamp> {
     time.map(|time| time.0)
 }

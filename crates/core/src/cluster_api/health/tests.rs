@@ -96,6 +96,7 @@ struct World {
     /// The sets that own machines.
     sets: Vec<Value>,
     doubt: Option<Doubt>,
+    doubted_at: Option<Timestamp>,
 }
 
 impl World {
@@ -109,6 +110,7 @@ impl World {
             failure: None,
             sets: Vec::new(),
             doubt: None,
+            doubted_at: None,
         }
     }
 
@@ -167,6 +169,7 @@ impl World {
             last_failure: self.failure,
             gate: self.gate(&machines, &nodes),
             doubt: self.doubt.clone(),
+            doubted_at: self.doubted_at,
         };
         decide(&observed, now())
     }

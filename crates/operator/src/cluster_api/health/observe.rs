@@ -9,7 +9,7 @@ use machinist_core::cluster_api::{
     health::{Doubt, Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
 };
 
-use super::Memory;
+use super::Remembered;
 use crate::{
     cluster_api::{
         context::{Context, NodeLook},
@@ -26,7 +26,7 @@ pub struct Observation {
     targets: Vec<(Arc<Machine>, Option<NodeLook>)>,
     template: Option<Seen>,
     requests: Vec<Arc<DynamicObject>>,
-    failure: Option<String>,
+    known: Remembered,
     gate: Gate,
     doubt: Option<Doubt>,
 }
@@ -39,10 +39,15 @@ impl Observation {
             targets: self.targets.iter().map(|(machine, look)| target(machine, look)).collect(),
             template: self.template.as_ref().map(Seen::found),
             requests: self.requests.iter().map(|request| &request.metadata).collect(),
-            last_failure: self.failure.as_deref(),
+            last_failure: self.known.failure.as_deref(),
             gate: self.gate.clone(),
             doubt: self.doubt.clone(),
+            doubted_at: self.known.doubted_at,
         }
+    }
+
+    pub fn is_doubtful(&self) -> bool {
+        self.doubt.is_some()
     }
 }
 
@@ -58,7 +63,7 @@ fn target<'a>(machine: &'a Machine, look: &'a Option<NodeLook>) -> Target<'a> {
 
 pub async fn observe(
     context: &Context,
-    memory: &Memory,
+    known: &Remembered,
     check: &Arc<MachineHealthCheck>,
 ) -> Observation {
     let key = ObjectKey::of(&**check);
@@ -101,7 +106,7 @@ pub async fn observe(
         targets,
         template,
         requests,
-        failure: memory.failure(&key),
+        known: known.clone(),
         gate,
         doubt: doubt(context, &cluster_key),
     }

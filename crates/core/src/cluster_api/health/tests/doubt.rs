@@ -48,6 +48,20 @@ fn nothing_is_judged_while_the_observer_is_cut_off() {
     }
 }
 
+/// A Node that joined meanwhile is seen, and its Machine does not name it yet.
+#[test]
+fn nothing_is_judged_before_machines_can_say_what_is_seen_again() {
+    for (doubted_at, is_judged) in [("2026-01-01T11:59:01Z", false), ("2026-01-01T11:59:00Z", true)]
+    {
+        for (case, machine, looks) in broken() {
+            let mut world = world(machine, looks);
+            world.doubted_at = Some(doubted_at.parse().unwrap());
+            let decision = world.decide();
+            assert_eq!(!decision.actions.is_empty(), is_judged, "{case}, in doubt at {doubted_at}");
+        }
+    }
+}
+
 #[test]
 fn what_a_person_asks_for_is_done_all_the_same() {
     for (case, mut machine, looks) in broken() {
