@@ -22,7 +22,7 @@ use kube::{
 };
 use tower::{BoxError, Layer, Service};
 
-use crate::{cluster_api::reframe::OneEventEachLine, metrics::Metrics};
+use crate::{cluster_api::reframe::OneEventEachLine, metrics::Metrics, refusals::is_list};
 
 /// The user agent in the API server's audit log.
 pub const AGENT: &str = concat!("machinist-operator/", env!("CARGO_PKG_VERSION"));
@@ -31,6 +31,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest wait for the beginning of an answer. Watches are excepted; a list of a large cluster takes seconds.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The same for a single object of a workload cluster, as Cluster API has it. Passes for the machines of all clusters share their
+/// places, and one cluster whose API server hangs must not fill them.
+const WORKLOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest silence on a connection. Longer than a watch's own timeout of 290 s, so that it only ends the dead ones.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
@@ -100,9 +104,7 @@ pub fn of_workload(
     names_a_proxy: bool,
     metrics: &Metrics,
 ) -> anyhow::Result<Client> {
-    // One name for all of them: a label for each cluster would have no bound.
-    let host = "workload".to_owned();
-    let metered = Metered { metrics: metrics.clone(), host, is_ours: false };
+    let metered = Metered::of_workload(metrics);
     let builder = ClientBuilder::try_from(tuned(config, names_a_proxy)).context(UNUSABLE)?;
     Ok(builder.with_layer(&metered).with_layer(&OneEventEachLine).build())
 }
@@ -110,7 +112,7 @@ pub fn of_workload(
 fn client_of(config: Config, metrics: &Metrics, is_ours: bool) -> anyhow::Result<Client> {
     let host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
     let builder = ClientBuilder::try_from(config).context(UNUSABLE)?;
-    Ok(builder.with_layer(&Metered { metrics: metrics.clone(), host, is_ours }).build())
+    Ok(builder.with_layer(&Metered::of_cluster(metrics, host, is_ours)).build())
 }
 
 const UNUSABLE: &str = "failed to make a Kubernetes client";
@@ -138,7 +140,7 @@ where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let layer = Metered { metrics: metrics.clone(), host: "simulated".to_owned(), is_ours: true };
+    let layer = Metered::of_cluster(metrics, "simulated".to_owned(), true);
     ClientBuilder::new(service, namespace).with_layer(&layer).build()
 }
 
@@ -149,6 +151,20 @@ struct Metered {
     host: String,
     /// What a workload cluster refuses us, or ours a user, is no fault of our own rights.
     is_ours: bool,
+    /// The longest wait for the answer about a single object.
+    patience: Duration,
+}
+
+impl Metered {
+    fn of_cluster(metrics: &Metrics, host: String, is_ours: bool) -> Self {
+        Self { metrics: metrics.clone(), host, is_ours, patience: RESPONSE_TIMEOUT }
+    }
+
+    fn of_workload(metrics: &Metrics) -> Self {
+        // One name for all of them: a label for each cluster would have no bound.
+        let host = "workload".to_owned();
+        Self { metrics: metrics.clone(), host, is_ours: false, patience: WORKLOAD_TIMEOUT }
+    }
 }
 
 impl<S> Layer<S> for Metered {
@@ -184,13 +200,14 @@ where
         let watches = request.uri().query().is_some_and(|query| {
             query.split('&').any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
         });
-        let Metered { metrics, host, is_ours } = self.metered.clone();
+        let Metered { metrics, host, is_ours, patience } = self.metered.clone();
+        let patience = if is_list(&method, &path) { RESPONSE_TIMEOUT } else { patience };
         let response = self.inner.call(request);
         Box::pin(async move {
             let result = if watches {
                 response.await.map_err(Into::into)
             } else {
-                match tokio::time::timeout(RESPONSE_TIMEOUT, response).await {
+                match tokio::time::timeout(patience, response).await {
                     Ok(result) => result.map_err(Into::into),
                     Err(elapsed) => Err(elapsed.into()),
                 }
@@ -217,6 +234,24 @@ mod tests {
     use kube::Api;
 
     use super::*;
+
+    /// Whole lists of a large cluster take their time; a single object does not.
+    #[tokio::test(start_paused = true)]
+    async fn a_workload_cluster_that_hangs_costs_a_pass_ten_seconds() {
+        let silent = tower::service_fn(|_: Request<Body>| async {
+            std::future::pending::<Result<Response<Body>, Infallible>>().await
+        });
+        let layer = Metered::of_workload(&Metrics::new());
+        let client = ClientBuilder::new(silent, "default").with_layer(&layer).build();
+        let maps: Api<ConfigMap> = Api::default_namespaced(client);
+        let began = tokio::time::Instant::now();
+        maps.get("a").await.unwrap_err();
+        assert_eq!(began.elapsed(), WORKLOAD_TIMEOUT);
+        maps.delete("a", &kube::api::DeleteParams::default()).await.unwrap_err();
+        assert_eq!(began.elapsed(), 2 * WORKLOAD_TIMEOUT);
+        maps.list(&kube::api::ListParams::default()).await.unwrap_err();
+        assert_eq!(began.elapsed(), 2 * WORKLOAD_TIMEOUT + RESPONSE_TIMEOUT);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_without_answer_ends_and_is_counted_and_a_429_is_not_retried() {

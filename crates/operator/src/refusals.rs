@@ -53,6 +53,11 @@ impl Refusals {
     }
 }
 
+/// Whether a request, which is no watch, is for all objects of a kind.
+pub fn is_list(method: &str, path: &str) -> bool {
+    right_of(method, path, false).is_some_and(|right| right.starts_with("list "))
+}
+
 /// The right that a request needs, in the words of RBAC.
 fn right_of(method: &str, path: &str, is_watch: bool) -> Option<String> {
     let mut parts = path.trim_matches('/').split('/');

@@ -189,6 +189,7 @@ pub mod condition_type {
     pub const CONTROL_PLANE_INITIALIZED: &str = "ControlPlaneInitialized";
     pub const CONTROL_PLANE_AVAILABLE: &str = "ControlPlaneAvailable";
     pub const REMOTE_CONNECTION_PROBE: &str = "RemoteConnectionProbe";
+    pub const TOPOLOGY_RECONCILED: &str = "TopologyReconciled";
     /// Conditions of the version before, in `status.deprecated.v1beta1`.
     pub const V1BETA1_BOOTSTRAP_READY: &str = "BootstrapReady";
     pub const V1BETA1_MACHINES_CREATED: &str = "MachinesCreated";
@@ -276,6 +277,8 @@ pub mod reason {
     pub const PROBE_SUCCEEDED: &str = "ProbeSucceeded";
     pub const INITIALIZED: &str = "Initialized";
     pub const NOT_INITIALIZED: &str = "NotInitialized";
+    /// Ours: what somebody wants has no controller here.
+    pub const NOT_CARRIED_OUT: &str = "NotCarriedOut";
 }
 
 pub mod event {

@@ -5,9 +5,10 @@
 //! is no topology.
 
 pub mod decide;
+mod deleting;
 pub mod observed;
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Action, ClusterDecision, Part, decide};
+pub use decide::{Action, ClusterDecision, Part, decide, say_failure};
 pub use observed::{Descendant, Observed, Remote};

@@ -14,4 +14,4 @@ pub mod verdict;
 
 pub use decide::{Action, HealthDecision, decide};
 pub use gate::Gate;
-pub use observed::{NodeSight, Observed, Policy, Target};
+pub use observed::{Doubt, NodeSight, Observed, Policy, Target};

@@ -4,7 +4,7 @@
 //! is a reason for maintenance like any other. What happened to them behind the cluster's back is said on their Machines, and
 //! where policy wants it, such a Machine is deleted. Where nobody says where to look, only Nodes tell.
 
-use std::{collections::BTreeSet, str::FromStr, time::Duration};
+use std::{collections::BTreeSet, str::FromStr, sync::Arc, time::Duration};
 
 use kube::Api;
 use machinist_api::cluster_api::Machine;
@@ -13,6 +13,7 @@ use machinist_core::{
     cluster_api::{
         instance::{self, Keeping, Sight},
         maintained::name,
+        pausing,
     },
     drift::classify::why_down,
     maintenance::step::MachineRef,
@@ -21,7 +22,7 @@ use machinist_core::{
 
 use super::maintained::Maintained;
 use crate::{
-    cloud::{CloudKey, connection::ConnectionKey},
+    cloud::{CloudAccess, CloudKey, connection::ConnectionKey},
     context::SharedContext,
     engine::{events::EventTarget, store::ObjectKey, supervisor::Spawner},
     maintenance::drift_defaults,
@@ -102,8 +103,9 @@ pub fn watch(
 ) {
     if !clouds.is_empty() {
         let (context, maintained) = (context.clone(), maintained.clone());
+        let clouds: Vec<CloudKey> = clouds.iter().map(WatchedCloud::key).collect();
         spawner.spawn("instances of Cluster API", async move {
-            tell(context, maintained).await;
+            tell(context, maintained, &clouds).await;
             Ok(())
         });
     }
@@ -120,21 +122,21 @@ pub fn watch(
 }
 
 /// Says on the Machines, again and again, what became of their instances, and does what follows. Ends with the process.
-async fn tell(context: SharedContext, maintained: Maintained) {
+async fn tell(context: SharedContext, maintained: Maintained, clouds: &[CloudKey]) {
     loop {
         context.env.sleep(LOOK).await;
-        look(&context, &maintained).await;
+        look(&context, &maintained, clouds).await;
     }
 }
 
-/// One look at all of them.
-pub async fn look(context: &SharedContext, maintained: &Maintained) {
+/// One look at all of them, in these clouds.
+pub async fn look(context: &SharedContext, maintained: &Maintained, clouds: &[CloudKey]) {
     let is_led = context.leadership.is_held() && maintained.leadership.is_held();
     if !is_led || context.stores.hold.wait().is_some() {
         return;
     }
     for machine in maintained.stores.machines.list() {
-        if let Err(error) = look_at(context, maintained, &machine).await {
+        if let Err(error) = look_at(context, maintained, clouds, &machine).await {
             let error = format!("{error:#}");
             tracing::debug!(machine = %ObjectKey::of(&*machine), error, "is looked at later");
         }
@@ -144,15 +146,24 @@ pub async fn look(context: &SharedContext, maintained: &Maintained) {
 async fn look_at(
     context: &SharedContext,
     maintained: &Maintained,
+    clouds: &[CloudKey],
     machine: &Machine,
 ) -> anyhow::Result<()> {
+    let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
+    let cluster = maintained.stores.cluster(namespace, &machine.spec.cluster_name);
+    // What is paused is written by nobody: it may be on its way to another management cluster.
+    if pausing::is_paused(&machine.metadata, cluster.as_deref()) {
+        return Ok(());
+    }
     let provider_id = machine.spec.provider_id.as_deref().filter(|id| id.starts_with("aws://"));
     let Some(id) = provider_id.and_then(InstanceId::from_provider_id) else { return Ok(()) };
-    let snapshots: Vec<_> =
-        context.clouds.watched().into_iter().map(|(_, access)| access.view.snapshot()).collect();
+    let watched = context.clouds.watched();
+    let snapshots: Vec<_> = watched.iter().map(|(_, access)| access.view.snapshot()).collect();
     let seen = snapshots.iter().find_map(|snapshot| snapshot.get(&id));
-    let are_whole =
-        snapshots.iter().all(|snapshot| snapshot.listed_at.is_some() && snapshot.failure.is_none());
+    let are_whole = are_connected(clouds, &watched)
+        && snapshots
+            .iter()
+            .all(|snapshot| snapshot.listed_at.is_some() && snapshot.failure.is_none());
     let sight = match seen {
         Some(instance) => Sight::Seen(instance),
         None if are_whole => Sight::Missing(&id),
@@ -174,7 +185,6 @@ async fn look_at(
         resource_version: machine.metadata.resource_version.clone().unwrap_or_default(),
     };
     if let Some(told) = verdict.told {
-        let namespace = machine.metadata.namespace.as_deref().unwrap_or_default();
         let api = Api::<Machine>::namespaced(context.client.clone(), namespace);
         let (stored, precondition) = (machine.status.as_ref(), Precondition::Observed);
         let written = write::status(&api, machine, stored, &told.status, precondition).await?;
@@ -186,22 +196,38 @@ async fn look_at(
         let announcements: Vec<_> = told.announcement.into_iter().collect();
         context.announce(&EventTarget::of(machine), "Look", &announcements);
     }
-    if verdict.replaces && is_confirmed(context, &id).await? {
+    if verdict.replaces && is_confirmed(context, clouds, &id).await? {
         replace(context, maintained, &decided_on).await?;
     }
     Ok(())
 }
 
-/// Whether the clouds say of the id at this moment that nothing runs there. What cannot be asked says nothing (Rule 9).
-async fn is_confirmed(context: &SharedContext, id: &InstanceId) -> anyhow::Result<bool> {
-    for (cloud, access) in context.clouds.watched() {
+/// Whether all clouds that are to be looked at can be: in one that is not connected to, anything may be.
+fn are_connected(clouds: &[CloudKey], watched: &[(CloudKey, Arc<CloudAccess>)]) -> bool {
+    let is_watched = |cloud: &CloudKey| watched.iter().any(|(known, _)| known == cloud);
+    !clouds.is_empty() && clouds.iter().all(is_watched)
+}
+
+/// Whether the clouds say of the id at this moment that nothing runs there. What cannot be asked says nothing (Rule 9), so where
+/// none shows the instance, all have to be asked.
+async fn is_confirmed(
+    context: &SharedContext,
+    clouds: &[CloudKey],
+    id: &InstanceId,
+) -> anyhow::Result<bool> {
+    let watched = context.clouds.watched();
+    let mut is_seen_down = false;
+    for (cloud, access) in &watched {
         let found = access.view.confirm(BTreeSet::from([id.clone()])).await;
         let found = found.map_err(|failure| anyhow::anyhow!("{cloud}: {}", failure.message))?;
-        if found.iter().any(|one| one.id == *id && why_down(one).is_none()) {
-            return Ok(false);
+        for one in found.iter().filter(|one| one.id == *id) {
+            if why_down(one).is_none() {
+                return Ok(false);
+            }
+            is_seen_down = true;
         }
     }
-    Ok(true)
+    Ok(is_seen_down || are_connected(clouds, &watched))
 }
 
 /// Deletes the Machine as it was decided on, so that its pool makes another.

@@ -8,15 +8,16 @@ pub mod wake;
 use std::sync::Arc;
 
 use kube::{
-    Api,
-    api::{DeleteParams, Preconditions},
+    Api, Resource,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Preconditions},
+    core::GroupVersionKind,
 };
 use machinist_api::cluster_api::{
-    Cluster, Machine, MachineDeployment, MachineSet,
-    names::{finalizer, kind},
+    Cluster, GROUP, Machine, MachineDeployment, MachineSet,
+    names::{finalizer, kind, label},
 };
 use machinist_core::cluster_api::{
-    cluster::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide},
+    cluster::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide, say_failure},
     machine::observed::{is_control_plane, is_infrastructure_provisioned},
 };
 use serde_json::json;
@@ -28,8 +29,8 @@ use super::{
     workloads::{Reach, Workloads},
 };
 use crate::{
-    engine::{events::EventTarget, queue::Outcome, store::ObjectKey},
-    machine::{superseded_or_failed, until},
+    engine::{batches, events::EventTarget, queue::Outcome, store::ObjectKey},
+    machine::{concluded, superseded_or_failed},
     write::{self, Precondition, WriteError},
 };
 
@@ -62,28 +63,35 @@ pub async fn reconcile(context: &Context, workloads: &Workloads, key: ObjectKey)
             Some(_) => descendants(context, &value, &machines),
             None => Vec::new(),
         },
+        machine_pools: match cluster.metadata.deletion_timestamp {
+            Some(_) => machine_pools(context, &key).await,
+            None => Ok(Vec::new()),
+        },
     };
     let now = base.env.now();
-    let decision = decide(&observed, now);
+    let mut decision = decide(&observed, now);
 
-    base.note_waiting(NAME, &key, &decision.waiting);
     let looks = [&infrastructure, &control_plane];
-    match execute(context, workloads, &cluster, looks, &decision).await {
-        Ok(None) => return Outcome::Settled,
-        Ok(Some(current)) => {
-            if let Err(error) = publish(context, &current, &decision).await {
-                return superseded_or_failed(error.into());
-            }
-            if is_infrastructure_provisioned(&current) {
-                workloads.begin(&key);
-            }
-        }
+    let executed = match execute(context, workloads, &cluster, looks, &decision.actions).await {
+        Ok(executed) => executed,
         Err(error) => return superseded_or_failed(error),
+    };
+    if let Some((action, error)) = &executed.failure
+        && !batches::is_superseded(error)
+    {
+        say_failure(&mut decision, &cluster, action, &format!("{error:#}"), now);
     }
-    match decision.recheck {
-        Some(at) => Outcome::RecheckAfter(until(now, at)),
-        None => Outcome::Settled,
+    base.note_waiting(NAME, &key, &decision.waiting);
+    let Some(current) = executed.cluster else {
+        base.announce(&EventTarget::of(&*cluster), "Reconcile", &decision.announcements);
+        return Outcome::Settled;
+    };
+    let published = publish(context, &current, &decision).await;
+    if published.is_ok() && is_infrastructure_provisioned(&current) {
+        workloads.begin(&key);
     }
+    let executed = executed.failure.map_or(Ok(()), |(_, error)| Err(error));
+    concluded(executed, published, decision.recheck, now)
 }
 
 fn remote(workloads: &Workloads, key: &ObjectKey) -> Remote {
@@ -112,6 +120,20 @@ fn descendants(context: &Context, cluster: &str, machines: &[Arc<Machine>]) -> V
     all
 }
 
+/// The MachinePools of a cluster, by name, or why they are not known. Where their kind is not served there are none.
+async fn machine_pools(context: &Context, cluster: &ObjectKey) -> Result<Vec<String>, String> {
+    let kind = GroupVersionKind::gvk(GROUP, &Cluster::version(&()), "MachinePool");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "machinepools");
+    let client = context.base.client.clone();
+    let api = Api::<DynamicObject>::namespaced_with(client, &cluster.namespace, &resource);
+    let of_cluster = format!("{}={}", label::CLUSTER_NAME, cluster.name);
+    match api.list_metadata(&ListParams::default().labels(&of_cluster)).await {
+        Ok(found) => Ok(found.items.into_iter().filter_map(|one| one.metadata.name).collect()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+        Err(error) => Err(format!("failed to list its MachinePools: {error}")),
+    }
+}
+
 fn descendant<K: kube::Resource>(
     kind: &'static str,
     object: &K,
@@ -129,23 +151,29 @@ fn descendant<K: kube::Resource>(
     }
 }
 
-/// The Cluster after our own writes; `None` when it is gone.
+/// What became of the actions.
+struct Executed {
+    /// The Cluster after our own writes; `None` when it is gone.
+    cluster: Option<Arc<Cluster>>,
+    /// The first that failed. It keeps no other back, and nothing from being said; only the Cluster does not go with it.
+    failure: Option<(Action, anyhow::Error)>,
+}
+
+/// # Errors
+/// Fails when the Cluster itself could not be written: nothing is done on a version that may not be the last.
 async fn execute(
     context: &Context,
     workloads: &Workloads,
     cluster: &Arc<Cluster>,
     looks: [&Look; 2],
-    decision: &ClusterDecision,
-) -> anyhow::Result<Option<Arc<Cluster>>> {
+    actions: &[Action],
+) -> anyhow::Result<Executed> {
     let base = &context.base;
     let key = ObjectKey::of(&**cluster);
     let api = Api::<Cluster>::namespaced(base.client.clone(), &key.namespace);
     let mut current = Arc::clone(cluster);
-    let part = |part: &Part| match part {
-        Part::Infrastructure => looks[0],
-        Part::ControlPlane => looks[1],
-    };
-    for action in &decision.actions {
+    let mut failure = None;
+    for action in actions {
         base.require_leadership()?;
         match action {
             Action::PatchCluster(patch) => {
@@ -154,26 +182,7 @@ async fn execute(
                 context.stores.clusters.apply_written(written.clone());
                 current = Arc::new(written);
             }
-            Action::PatchExternal { part: of, patch } => {
-                if let Look::Found { provided, object } = part(of) {
-                    context.externals.patch(provided, object, patch.clone()).await?;
-                }
-            }
-            Action::EnsureKubeconfig { server } => {
-                if kubeconfig::ensure(base, &current, server).await? {
-                    workloads.want(&key);
-                }
-            }
-            Action::DeleteDescendant { kind, name, uid } => {
-                base.require_leave()?;
-                delete(context, &key.namespace, kind, name, uid).await?;
-            }
-            Action::DeleteExternal(of) => {
-                base.require_leave()?;
-                if let Look::Found { provided, object } = part(of) {
-                    context.externals.delete(provided, object).await?;
-                }
-            }
+            Action::RemoveFinalizer if failure.is_some() => {}
             Action::RemoveFinalizer => {
                 let finalizers = current.metadata.finalizers.clone().unwrap_or_default();
                 let left: Vec<_> =
@@ -185,11 +194,56 @@ async fn execute(
                     Err(error) => return Err(error.into()),
                 }
                 workloads.forget(&key);
-                return Ok(None);
+                return Ok(Executed { cluster: None, failure });
+            }
+            other => {
+                if let Err(error) = perform(context, workloads, &current, looks, other).await {
+                    failure.get_or_insert_with(|| (other.clone(), error));
+                }
             }
         }
     }
-    Ok(Some(current))
+    Ok(Executed { cluster: Some(current), failure })
+}
+
+/// What is done to other objects than the Cluster.
+async fn perform(
+    context: &Context,
+    workloads: &Workloads,
+    cluster: &Cluster,
+    [infrastructure, control_plane]: [&Look; 2],
+    action: &Action,
+) -> anyhow::Result<()> {
+    let base = &context.base;
+    let key = ObjectKey::of(cluster);
+    let part = |part: &Part| match part {
+        Part::Infrastructure => infrastructure,
+        Part::ControlPlane => control_plane,
+    };
+    match action {
+        Action::PatchCluster(_) | Action::RemoveFinalizer => {}
+        Action::PatchExternal { part: of, patch } => {
+            if let Look::Found { provided, object } = part(of) {
+                context.externals.patch(provided, object, patch.clone()).await?;
+            }
+        }
+        Action::EnsureKubeconfig { server } => {
+            if kubeconfig::ensure(base, cluster, server).await? {
+                workloads.want(&key);
+            }
+        }
+        Action::DeleteDescendant { kind, name, uid } => {
+            base.require_leave()?;
+            delete(context, &key.namespace, kind, name, uid).await?;
+        }
+        Action::DeleteExternal(of) => {
+            base.require_leave()?;
+            if let Look::Found { provided, object } = part(of) {
+                context.externals.delete(provided, object).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn delete(

@@ -85,7 +85,11 @@ pub enum NodeLook {
 
 /// Looks at Nodes of workload clusters.
 pub trait Nodes: Send + Sync {
+    /// What was last heard of it.
     fn look(&self, cluster: &ObjectKey, name: &str) -> NodeLook;
+
+    /// Why what was last heard of the Nodes of a cluster may be the past, if so.
+    fn doubt(&self, cluster: &ObjectKey) -> Option<String>;
 
     /// How a cluster is written to, and where what was written is put; `None` while it does not answer.
     fn reached(&self, cluster: &ObjectKey) -> Option<(Client, Store<Node>)>;

@@ -15,7 +15,7 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, Preconditions},
 };
 use machinist_core::cluster_api::contract::{
-    GroupKind, Served,
+    Contract, GroupKind, Served,
     discovery::{Unresolved, resolve},
     reading,
 };
@@ -183,7 +183,18 @@ impl Externals {
         name: &str,
     ) -> Result<Option<DynamicObject>, ExternalError> {
         let served = self.resolve(kind).await?;
-        let resource = resource_of(kind, &served);
+        self.read_in(kind, &served.version, namespace, name).await
+    }
+
+    /// The same of a kind whose version is named, so that no label is asked for.
+    pub async fn read_in(
+        &self,
+        kind: &GroupKind,
+        version: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, ExternalError> {
+        let resource = resource_of(kind, version);
         let api =
             Api::<DynamicObject>::namespaced_with(self.shared.client.clone(), namespace, &resource);
         api.get_opt(name).await.map_err(|error| failed(kind, namespace, name, error))
@@ -197,11 +208,21 @@ impl Externals {
         object: &Value,
     ) -> anyhow::Result<Arc<DynamicObject>> {
         let provided = self.provided(kind).await?;
+        self.create_among(&provided, namespace, object).await
+    }
+
+    /// The same of a kind that is known to be watched.
+    pub async fn create_among(
+        &self,
+        provided: &Provided,
+        namespace: &str,
+        object: &Value,
+    ) -> anyhow::Result<Arc<DynamicObject>> {
         let object: DynamicObject = serde_json::from_value(object.clone())?;
-        let created = self.api(&provided, namespace).create(&write::creation(), &object).await;
+        let created = self.api(provided, namespace).create(&write::creation(), &object).await;
         let created = created.map_err(|error| {
             let name = object.metadata.name.clone().unwrap_or_default();
-            WriteError::of(format!("{} {namespace}/{name}", kind.kind), error)
+            WriteError::of(format!("{} {namespace}/{name}", provided.kind.kind), error)
         })?;
         provided.store.apply_written(created.clone());
         Ok(Arc::new(created))
@@ -269,6 +290,20 @@ impl Externals {
         }
     }
 
+    /// The kind in a version that is named, with its watch. No label is asked for: only providers have them.
+    pub async fn provided_in(&self, kind: &GroupKind, version: &str) -> Arc<Provided> {
+        let _turn = self.shared.beginning.lock().await;
+        let known = self.lock().get(kind).and_then(|known| known.provided.clone());
+        if let Some(provided) = known.filter(|provided| provided.served.version == version) {
+            return provided;
+        }
+        let served = Served { contract: Contract::V1Beta2, version: version.to_owned() };
+        let until = self.shared.env.instant() + LABELS_KEPT;
+        let known = Known { resolved: Ok(served.clone()), until, provided: None };
+        self.lock().insert(kind.clone(), known);
+        self.begin(kind, served)
+    }
+
     fn fresh(&self, kind: &GroupKind) -> Option<Known> {
         let now = self.shared.env.instant();
         self.lock().get(kind).filter(|known| known.until > now).cloned()
@@ -300,7 +335,7 @@ impl Externals {
 
     fn begin(&self, kind: &GroupKind, served: Served) -> Arc<Provided> {
         let Shared { client, env, metrics, spawner, namespace, .. } = &*self.shared;
-        let resource = resource_of(kind, &served);
+        let resource = resource_of(kind, &served.version);
         let store = Store::<DynamicObject>::builder().prune(prune).build();
         let (weak, of) = (Arc::downgrade(&self.shared), kind.clone());
         store.on_change(move |change| {
@@ -345,11 +380,11 @@ fn failed(kind: &GroupKind, namespace: &str, name: &str, error: kube::Error) -> 
     }
 }
 
-fn resource_of(kind: &GroupKind, served: &Served) -> ApiResource {
+fn resource_of(kind: &GroupKind, version: &str) -> ApiResource {
     ApiResource {
         group: kind.group.clone(),
-        version: served.version.clone(),
-        api_version: format!("{}/{}", kind.group, served.version),
+        version: version.to_owned(),
+        api_version: format!("{}/{version}", kind.group),
         kind: kind.kind.clone(),
         plural: kind.plural(),
     }

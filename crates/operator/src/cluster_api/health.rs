@@ -10,6 +10,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use jiff::Timestamp;
 use kube::Api;
 use machinist_api::cluster_api::{MachineHealthCheck, MachineHealthCheckStatus};
 use machinist_core::cluster_api::health::decide;
@@ -23,48 +24,58 @@ use crate::{
 
 pub const NAME: &str = "cluster-api-machinehealthcheck";
 
-/// Why the last request of each check could not be made. Losing it costs one try.
+/// What is remembered of each check. Losing it costs one try, and a doubt begins anew with the process.
 #[derive(Debug, Default)]
 pub struct Memory {
-    failures: Mutex<BTreeMap<ObjectKey, String>>,
+    checks: Mutex<BTreeMap<ObjectKey, Remembered>>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    /// Why its last request could not be made.
+    pub failure: Option<String>,
+    /// When what was seen may last have been the past.
+    pub doubted_at: Option<Timestamp>,
 }
 
 impl Memory {
-    pub fn failure(&self, key: &ObjectKey) -> Option<String> {
-        self.lock().get(key).cloned()
+    pub fn of(&self, key: &ObjectKey) -> Remembered {
+        self.lock().get(key).cloned().unwrap_or_default()
     }
 
-    fn remember(&self, key: &ObjectKey, failure: Option<String>) {
-        let mut failures = self.lock();
-        match failure {
-            Some(failure) => failures.insert(key.clone(), failure),
-            None => failures.remove(key),
-        };
+    fn remember(&self, key: &ObjectKey, known: Remembered) {
+        self.lock().insert(key.clone(), known);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, String>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn forget(&self, key: &ObjectKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Remembered>> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 pub async fn reconcile(context: &Context, memory: &Memory, key: ObjectKey) -> Outcome {
     let base = &context.base;
     let Some(check) = context.stores.health_checks.get(&key) else {
-        memory.remember(&key, None);
+        memory.forget(&key);
         base.note_waiting(NAME, &key, &[]);
         return Outcome::Settled;
     };
     if let Some(outcome) = base.held(NAME, &key) {
         return outcome;
     }
-    let observation = observe::observe(context, memory, &check).await;
+    let known = memory.of(&key);
+    let observation = observe::observe(context, &known, &check).await;
     let now = base.env.now();
     let decision = decide(&observation.observed(), now);
 
     base.note_waiting(NAME, &key, &decision.waiting);
     base.announce(&EventTarget::of(&*check), "Check", &decision.announcements);
     let executed = execute::execute(context, &check, &decision.actions).await;
-    memory.remember(&key, executed.request_failure);
+    let doubted_at = if observation.is_doubtful() { Some(now) } else { known.doubted_at };
+    memory.remember(&key, Remembered { failure: executed.request_failure, doubted_at });
     // The check as our own write of this pass left it.
     let check = context.stores.health_checks.get(&key).unwrap_or(check);
     let published = publish(context, &check, &decision.status).await;

@@ -9,7 +9,7 @@ pub mod wake;
 pub mod write;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, OnceLock},
 };
 
@@ -146,12 +146,33 @@ impl Maintained {
         deployment.or_else(|| self.stores.machine_sets.get(&key).map(Pool::Set))
     }
 
-    /// The machines of a pool.
+    /// The pool that controls a machine. A deployment and a set may have one name, so kind and uid are asked for.
+    fn pool_of(&self, machine: &Seen) -> Option<Pool> {
+        let owner = controller(&machine.metadata)?;
+        let key = key(&owner.name)?;
+        let is_it = |metadata: &ObjectMeta| metadata.uid.as_ref() == Some(&owner.uid);
+        match owner.kind.as_str() {
+            kind::MACHINE_DEPLOYMENT => {
+                let found = self.stores.deployments.get(&key);
+                found.filter(|found| is_it(&found.metadata)).map(Pool::Deployment)
+            }
+            kind::MACHINE_SET => {
+                let found = self.stores.machine_sets.get(&key);
+                found.filter(|found| is_it(&found.metadata)).map(Pool::Set)
+            }
+            _ => None,
+        }
+    }
+
+    /// The machines of the pool of this name.
     pub fn members(&self, pool: &str) -> Vec<Arc<Seen>> {
-        let sets = match self.pool_object(pool) {
-            Some(Pool::Deployment(deployment)) => self.sets_of(&deployment),
-            Some(Pool::Set(set)) => vec![set],
-            None => Vec::new(),
+        self.pool_object(pool).map(|pool| self.members_of(&pool)).unwrap_or_default()
+    }
+
+    fn members_of(&self, pool: &Pool) -> Vec<Arc<Seen>> {
+        let sets = match pool {
+            Pool::Deployment(deployment) => self.sets_of(deployment),
+            Pool::Set(set) => vec![Arc::clone(set)],
         };
         let of = |set: &Arc<MachineSet>| {
             let uid = set.metadata.uid.as_deref().unwrap_or_default();
@@ -211,8 +232,9 @@ impl Maintained {
             return Some("the watch of Cluster API's machines is interrupted".to_owned());
         }
         let machine = self.object(name)?;
-        if matches!(self.look(&machine), Some(NodeLook::Unknown)) {
-            return Some(format!("Cluster {} does not answer", machine.spec.cluster_name));
+        let has_node = machine.status.as_ref().is_some_and(|status| status.node_ref.is_some());
+        if let Some(why) = has_node.then(|| self.nodes.doubt(&cluster_of(&machine))).flatten() {
+            return Some(why);
         }
         maintained::standstill(&machine, &self.held(&machine).owners())
     }
@@ -220,27 +242,32 @@ impl Maintained {
     /// The pool of a machine as the gate counts it for that one; `None` where none would make another. What a maintenance
     /// added is not counted.
     pub fn counted(&self, machine: &Seen) -> Option<disruption::Pool> {
-        let owner = controller(&machine.metadata)?;
-        let pool = self.pool(&owner.name)?;
-        let members = self.members(&owner.name);
+        let pool = self.pool_of(machine)?;
+        let members = self.members_of(&pool);
         let nodes: Vec<Option<Arc<Node>>> = members
             .iter()
             .map(|one| self.node(one.metadata.name.as_deref().unwrap_or_default()))
             .collect();
         let members = members.iter().zip(&nodes).map(|(one, node)| (&**one, node.as_deref()));
         let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-        Some(without_surplus(disruption::Pool::of(&pool, members, uid)))
+        Some(without_surplus(disruption::Pool::of(&seen_pool(&pool), members, uid)))
     }
 
     /// The pools of these Machines as the gate counts them.
     pub fn gate(&self, machines: &[Arc<Machine>]) -> Gate {
-        let seen = machines.iter().map(|machine| self.seen(machine));
-        let owners = seen.filter_map(|one| Some(controller(&one.metadata)?.name.clone()));
-        let names: BTreeSet<String> = owners.collect();
-        let pools: Vec<_> = names.iter().filter_map(|name| self.pool(name)).collect();
-        let alone = machines.iter().map(|machine| self.seen(machine));
+        let asked: Vec<Arc<Seen>> = machines.iter().map(|machine| self.seen(machine)).collect();
+        let mut pools: BTreeMap<&str, Pool> = BTreeMap::new();
+        for machine in &asked {
+            if let Some(owner) = controller(&machine.metadata)
+                && !pools.contains_key(owner.uid.as_str())
+                && let Some(pool) = self.pool_of(machine)
+            {
+                pools.insert(&owner.uid, pool);
+            }
+        }
         let mut members: Vec<Arc<Seen>> =
-            names.iter().flat_map(|name| self.members(name)).chain(alone).collect();
+            pools.values().flat_map(|pool| self.members_of(pool)).collect();
+        members.extend(asked.iter().cloned());
         members.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
         members.dedup_by(|left, right| left.metadata.name == right.metadata.name);
         let nodes: Vec<Option<Arc<Node>>> = members
@@ -252,6 +279,7 @@ impl Maintained {
             .zip(&nodes)
             .map(|(machine, node)| (&**machine, node.as_deref()))
             .collect();
+        let pools: Vec<_> = pools.values().map(seen_pool).collect();
         Gate::count(pools.iter().map(AsRef::as_ref), &members)
     }
 

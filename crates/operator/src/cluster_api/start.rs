@@ -151,9 +151,9 @@ pub fn start(starting: &Starting<'_>) -> anyhow::Result<Arc<Context>> {
     };
     wake::connect(&context.stores, &queues);
     let (on, to) = (Arc::downgrade(&context.stores), queues.clone());
-    workloads.listen(move |cluster, _| {
+    workloads.listen(move |cluster, news| {
         if let Some(stores) = on.upgrade() {
-            wake::nodes_changed(&stores, &to, cluster);
+            wake::workload_changed(&stores, &to, cluster, news);
         }
     });
     watch_all(client, base, spawner, namespace, &context.stores);

@@ -15,7 +15,7 @@ use machinist_core::cluster_api::{
 };
 use serde_json::Value;
 
-use super::context::Context;
+use super::{context::Context, externals::ExternalError};
 use crate::write::{self, Precondition, WriteError};
 
 /// A template as it was read.
@@ -63,7 +63,22 @@ pub async fn look(
 
 /// Reads one template.
 pub async fn read(context: &Context, kind: &GroupKind, namespace: &str, name: &str) -> Seen {
-    match context.externals.read_whole(kind, namespace, name).await {
+    seen(context.externals.read_whole(kind, namespace, name).await)
+}
+
+/// Reads one template in a version that is named.
+pub async fn read_in(
+    context: &Context,
+    kind: &GroupKind,
+    version: &str,
+    namespace: &str,
+    name: &str,
+) -> Seen {
+    seen(context.externals.read_in(kind, version, namespace, name).await)
+}
+
+fn seen(read: Result<Option<DynamicObject>, ExternalError>) -> Seen {
+    match read {
         Ok(Some(object)) => {
             let metadata = object.metadata.clone();
             match serde_json::to_value(&object) {

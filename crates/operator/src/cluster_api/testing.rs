@@ -49,6 +49,10 @@ impl Nodes for NoNodes {
         }
     }
 
+    fn doubt(&self, _: &ObjectKey) -> Option<String> {
+        None
+    }
+
     fn reached(&self, _: &ObjectKey) -> Option<(Client, Store<Node>)> {
         None
     }
@@ -87,6 +91,7 @@ impl Fleet {
         let externals =
             Externals::new(&base.client, &base.env, &base.metrics, &spawner, Some("ns"));
         let stores = Arc::new(Stores::default());
+        stores.machines.mark_synced();
         let conditions = ["InfrastructureReady", "ControlPlaneInitialized"].map(|type_| {
             json!({
                 "type": type_, "status": "True", "reason": "R", "message": "",

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::core::v1::Node, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::Resource;
 use machinist_api::cluster_api::{
     Cluster, Machine, MachineHealthCheck, MachineSet, condition,
@@ -12,7 +12,7 @@ use machinist_api::cluster_api::{
 };
 use machinist_core::cluster_api::{deployment, health::Policy, identity, machineset};
 
-use super::{context::Stores, index};
+use super::{context::Stores, index, workloads::News};
 use crate::engine::{
     queue::Queue,
     store::{Change, ObjectKey},
@@ -63,12 +63,27 @@ pub fn connect(stores: &Arc<Stores>, queues: &Queues) {
     });
 }
 
-/// A check looks again at the Nodes of a cluster: one of them changed, or the cluster answers or no longer does.
-pub fn nodes_changed(stores: &Stores, queues: &Queues, cluster: &ObjectKey) {
+/// A check looks again at the Nodes of a cluster: one of them came, went or says something else of itself, or the cluster
+/// answers or no longer does.
+pub fn workload_changed(stores: &Stores, queues: &Queues, cluster: &ObjectKey, news: &News<'_>) {
+    if matches!(news, News::Node(change) if !is_read_of_node(change)) {
+        return;
+    }
     let of_cluster = index::cluster(&cluster.namespace, &cluster.name);
     for check in stores.health_checks.by_index(index::BY_CLUSTER, &of_cluster) {
         queues.health_checks.add(ObjectKey::of(&*check));
     }
+}
+
+/// Whether a Node came, went, or is judged anew. Kubelets write theirs all the time.
+fn is_read_of_node(change: &Change<Node>) -> bool {
+    let (Some(before), Some(after)) = (&change.before, &change.after) else { return true };
+    let conditions = |node: &Node| {
+        let all = node.status.as_ref().and_then(|status| status.conditions.clone());
+        let told = all.into_iter().flatten();
+        told.map(|one| (one.type_, one.status, one.last_transition_time)).collect::<Vec<_>>()
+    };
+    before.metadata.uid != after.metadata.uid || conditions(before) != conditions(after)
 }
 
 fn machine_changed(stores: &Stores, queues: &Queues, change: &Change<Machine>) {
@@ -177,4 +192,45 @@ fn is_own_status(change: &Change<MachineHealthCheck>) -> bool {
         && before.metadata.labels == after.metadata.labels
         && before.metadata.owner_references == after.metadata.owner_references
         && before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::read;
+
+    fn node(uid: &str, heard: &str, ready: &str, since: &str) -> Option<Arc<Node>> {
+        let object: Value = json!({
+            "metadata": { "name": "n", "uid": uid, "resourceVersion": heard },
+            "status": {
+                "conditions": [{ "type": "Ready", "status": ready, "lastTransitionTime": since }],
+                "nodeInfo": {
+                    "architecture": "", "bootID": heard, "containerRuntimeVersion": "",
+                    "kernelVersion": "", "kubeProxyVersion": "", "kubeletVersion": "", "machineID": "",
+                    "operatingSystem": "", "osImage": "", "systemUUID": "",
+                },
+            },
+        });
+        Some(Arc::new(read(object)))
+    }
+
+    #[test]
+    fn a_node_wakes_checks_when_it_comes_goes_or_feels_different() {
+        let (early, late) = ("2026-01-01T11:00:00Z", "2026-01-01T12:00:00Z");
+        let known = || node("u", "1", "True", early);
+        for (before, after, wakes, case) in [
+            (known(), node("u", "2", "True", early), false, "a heartbeat"),
+            (known(), node("u", "2", "False", late), true, "it is not ready"),
+            (known(), node("u", "2", "True", late), true, "it was not ready in between"),
+            (known(), node("v", "2", "True", early), true, "another of its name"),
+            (known(), None, true, "it went"),
+            (None, known(), true, "it came"),
+        ] {
+            let key = ObjectKey::cluster_wide("n");
+            let change = Change { key, before, after, unreadable: Vec::new() };
+            assert_eq!(is_read_of_node(&change), wakes, "{case}");
+        }
+    }
 }

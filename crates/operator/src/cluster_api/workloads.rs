@@ -197,6 +197,17 @@ impl Nodes for Workloads {
         }
     }
 
+    /// An API server may give signs of life and no Nodes.
+    fn doubt(&self, cluster: &ObjectKey) -> Option<String> {
+        match self.reach(cluster) {
+            Reach::Down { .. } => Some(format!("Cluster {cluster} does not answer")),
+            Reach::Up { nodes, .. } if nodes.is_current(self.shared.env.instant()) => None,
+            Reach::Up { .. } => {
+                Some(format!("the watch of the nodes of Cluster {cluster} is interrupted"))
+            }
+        }
+    }
+
     fn reached(&self, cluster: &ObjectKey) -> Option<(Client, Store<Node>)> {
         match self.reach(cluster) {
             Reach::Up { client, nodes, .. } => Some((client, nodes)),

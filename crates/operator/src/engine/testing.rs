@@ -212,6 +212,7 @@ impl State {
                     | "leases"
                     | "machinedeployments"
                     | "machinemaintenances"
+                    | "machinepools"
                     | "machines"
                     | "machinesets"
                     | "maintenancepolicies"

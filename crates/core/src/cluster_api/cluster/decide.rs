@@ -3,20 +3,27 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::DynamicObject;
-use machinist_api::cluster_api::{
-    API_VERSION, ClusterStatus, condition,
-    names::{annotation, cluster_phase, condition_type, finalizer, kind, reason},
+use machinist_api::{
+    RawObject,
+    cluster_api::{
+        API_VERSION, Cluster, ClusterStatus, condition,
+        names::{annotation, cluster_phase, condition_type, finalizer, kind, reason},
+    },
+    condition::to_seconds,
 };
-use machinist_api::condition::to_seconds;
 use serde_json::{Map, Value, json};
 
 use super::observed::Observed;
 use crate::{
     cluster_api::{
-        contract::{Contract, ownership, reading},
+        contract::{
+            Contract,
+            ownership::{self, AlreadyOwned},
+            reading,
+        },
         machine::Reference,
     },
-    decision::{Decision, Wait},
+    decision::{Announcement, Decision, Wait},
 };
 
 pub type ClusterDecision = Decision<Action, ClusterStatus>;
@@ -52,16 +59,16 @@ pub enum Action {
 /// After so long without an answer the connection is said to be down.
 const PROBE_GRACE: SignedDuration = SignedDuration::from_secs(50);
 /// How soon an authority or a provider's object is looked for again.
-const RECHECK: SignedDuration = SignedDuration::from_secs(30);
+pub(super) const RECHECK: SignedDuration = SignedDuration::from_secs(30);
 
-struct Pass<'a> {
-    observed: &'a Observed<'a>,
-    now: Timestamp,
+pub(super) struct Pass<'a> {
+    pub(super) observed: &'a Observed<'a>,
+    pub(super) now: Timestamp,
     status: ClusterStatus,
     metadata: Map<String, Value>,
     spec: Map<String, Value>,
-    after: Vec<Action>,
-    decision: ClusterDecision,
+    pub(super) after: Vec<Action>,
+    pub(super) decision: ClusterDecision,
     problems: Vec<String>,
 }
 
@@ -89,6 +96,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> ClusterDecision {
         return pass.decision;
     }
     pass.set(condition_type::PAUSED, condition::FALSE, reason::NOT_PAUSED, "");
+    pass.topology();
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let finalizers = cluster.metadata.finalizers.clone().unwrap_or_default();
     if !is_deleting && !finalizers.iter().any(|one| one == finalizer::CLUSTER) {
@@ -108,11 +116,83 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> ClusterDecision {
     pass.finish(is_deleting)
 }
 
+/// Says on the Cluster what could not be done for it. Of the connection it is said why there is none.
+pub fn say_failure(
+    decision: &mut ClusterDecision,
+    cluster: &Cluster,
+    action: &Action,
+    why: &str,
+    now: Timestamp,
+) {
+    let words = format!("failed to {}: {why}", action.words());
+    let conditions = &mut decision.status.conditions;
+    let probe = condition::find(conditions, condition_type::REMOTE_CONNECTION_PROBE);
+    if matches!(action, Action::EnsureKubeconfig { .. })
+        && let Some(probe) = probe.filter(|probe| probe.status == condition::UNKNOWN)
+    {
+        let (type_, reason) = (probe.type_.clone(), probe.reason.clone());
+        let message = format!("{}: {words}", probe.message);
+        let new = condition::new(&type_, condition::UNKNOWN, &reason, message, now);
+        condition::set(conditions, new, cluster.metadata.generation);
+    }
+    decision.announcements.push(Announcement::warning(reason::INTERNAL_ERROR, &words));
+    decision.waiting.push(Wait::on(reason::INTERNAL_ERROR, words));
+}
+
+impl Action {
+    /// What it does, in words.
+    fn words(&self) -> String {
+        match self {
+            Self::PatchCluster(_) => "write its own fields".to_owned(),
+            Self::PatchExternal { part, .. } => format!("take over {}", part.words()),
+            Self::EnsureKubeconfig { .. } => "make its kubeconfig".to_owned(),
+            Self::DeleteDescendant { kind, name, .. } => format!("delete {kind} {name}"),
+            Self::DeleteExternal(part) => format!("delete {}", part.words()),
+            Self::RemoveFinalizer => "let it go".to_owned(),
+        }
+    }
+}
+
+impl Part {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Infrastructure => "the object of its infrastructure",
+            Self::ControlPlane => "the object of its control plane",
+        }
+    }
+}
+
 impl<'a> Pass<'a> {
-    fn set(&mut self, type_: &str, status: &str, reason: &str, message: impl Into<String>) {
+    pub(super) fn set(
+        &mut self,
+        type_: &str,
+        status: &str,
+        reason: &str,
+        message: impl Into<String>,
+    ) {
         let new = condition::new(type_, status, reason, message, self.now);
         let generation = self.observed.cluster.metadata.generation;
         condition::set(&mut self.status.conditions, new, generation);
+    }
+
+    /// Nobody may believe that a class is carried out because nothing complains.
+    fn topology(&mut self) {
+        const TYPE: &str = condition_type::TOPOLOGY_RECONCILED;
+        const WORDS: &str = "spec.topology is not carried out: Machinist has no controller of ClusterClasses, so that what \
+                             is changed there changes nothing. The Cluster and its Machines are looked after as they are";
+        let known = condition::find(&self.status.conditions, TYPE);
+        let is_told = known.is_some_and(|known| known.reason == reason::NOT_CARRIED_OUT);
+        match &self.observed.cluster.spec.topology {
+            None if is_told => condition::remove(&mut self.status.conditions, TYPE),
+            None => {}
+            Some(_) => {
+                if !is_told {
+                    let told = Announcement::warning(reason::NOT_CARRIED_OUT, WORDS);
+                    self.decision.announcements.push(told);
+                }
+                self.set(TYPE, condition::FALSE, reason::NOT_CARRIED_OUT, WORDS);
+            }
+        }
     }
 
     /// The object, handed over to the Cluster.
@@ -133,26 +213,30 @@ impl<'a> Pass<'a> {
                 None
             }
             Reference::Found { object, contract } => {
-                let cluster = &self.observed.cluster.metadata;
-                let name = cluster.name.clone().unwrap_or_default();
-                let owner = OwnerReference {
-                    api_version: API_VERSION.to_owned(),
-                    kind: kind::CLUSTER.to_owned(),
-                    name: name.clone(),
-                    uid: cluster.uid.clone().unwrap_or_default(),
-                    controller: Some(true),
-                    block_owner_deletion: Some(true),
-                };
-                match ownership::hand_over(&object.metadata, &owner, &name, None) {
+                let owner = self.owner();
+                match ownership::hand_over(&object.metadata, &owner, &owner.name, None) {
                     Ok(None) => {}
                     Ok(Some(patch)) => self.after.push(Action::PatchExternal { part, patch }),
-                    Err(error) => {
-                        self.problems.push(error.to_string());
+                    Err(other) => {
+                        self.problems.push(not_ours(object, &other));
                         return None;
                     }
                 }
                 Some((object, contract))
             }
+        }
+    }
+
+    /// The Cluster, as the controller of its objects.
+    pub(super) fn owner(&self) -> OwnerReference {
+        let cluster = &self.observed.cluster.metadata;
+        OwnerReference {
+            api_version: API_VERSION.to_owned(),
+            kind: kind::CLUSTER.to_owned(),
+            name: cluster.name.clone().unwrap_or_default(),
+            uid: cluster.uid.clone().unwrap_or_default(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
         }
     }
 
@@ -177,7 +261,12 @@ impl<'a> Pass<'a> {
                 (Reference::Unreadable(why), _) => {
                     self.set(TYPE, condition::UNKNOWN, reason::INTERNAL_ERROR, why);
                 }
-                _ => {}
+                // Another's: whatever it says is not said of this Cluster.
+                (Reference::Found { .. }, _) => {
+                    let why = self.problems.last().cloned().unwrap_or_default();
+                    self.set(TYPE, condition::UNKNOWN, reason::INTERNAL_ERROR, why);
+                }
+                (Reference::NotDefined, _) => {}
             };
         };
         if object.metadata.deletion_timestamp.is_none()
@@ -185,6 +274,9 @@ impl<'a> Pass<'a> {
         {
             self.status.initialization.infrastructure_provisioned = Some(true);
             self.endpoint(object);
+            let domains = reading::failure_domains(&object.data, contract);
+            self.status.failure_domains =
+                domains.iter().filter_map(|one| RawObject::from_value(one).ok()).collect();
         }
         let is_there = self.status.initialization.infrastructure_provisioned == Some(true);
         match reading::ready_condition(&object.data) {
@@ -244,6 +336,9 @@ impl<'a> Pass<'a> {
         let message = match (has_provider, self.observed.control_plane) {
             (true, Reference::Unreadable(why)) => why.to_owned(),
             (true, Reference::Missing) => "the control plane object does not exist".to_owned(),
+            (true, Reference::Found { .. }) if found.is_none() => {
+                self.problems.last().cloned().unwrap_or_default()
+            }
             (true, _) => "Control plane not yet initialized".to_owned(),
             (false, _) => {
                 "Waiting for the first control plane machine to have status.nodeRef set".to_owned()
@@ -291,69 +386,6 @@ impl<'a> Pass<'a> {
         self.set(TYPE, condition::FALSE, reason::PROBE_FAILED, message);
     }
 
-    /// Workers, control plane, infrastructure; each when the one before is gone.
-    fn delete(&mut self) {
-        let workers: Vec<_> =
-            self.observed.descendants.iter().filter(|one| !one.is_control_plane).collect();
-        let machines: Vec<_> =
-            self.observed.descendants.iter().filter(|one| one.is_control_plane).collect();
-        let waits = if !workers.is_empty() {
-            Some(self.delete_all(&workers))
-        } else if let Some(wait) = self.delete_part(Part::ControlPlane) {
-            Some(wait)
-        } else if !machines.is_empty() {
-            Some(self.delete_all(&machines))
-        } else {
-            self.delete_part(Part::Infrastructure)
-        };
-        match waits {
-            Some(message) => {
-                self.set(condition_type::DELETING, condition::TRUE, reason::DELETING, &message);
-                self.decision.waiting.push(Wait::on(reason::DELETING, message));
-            }
-            None => {
-                let done = reason::DELETION_COMPLETED;
-                self.set(condition_type::DELETING, condition::TRUE, done, "Deletion completed");
-                self.after.push(Action::RemoveFinalizer);
-            }
-        }
-    }
-
-    fn delete_all(&mut self, all: &[&super::Descendant]) -> String {
-        for one in all.iter().filter(|one| !one.is_deleting) {
-            self.after.push(Action::DeleteDescendant {
-                kind: one.kind,
-                name: one.name.clone(),
-                uid: one.uid.clone(),
-            });
-        }
-        let mut named: Vec<_> =
-            all.iter().take(3).map(|one| format!("{} {}", one.kind, one.name)).collect();
-        if all.len() > 3 {
-            named.push(format!("... ({} more)", all.len() - 3));
-        }
-        format!("Waiting for {} to be deleted", named.join(", "))
-    }
-
-    fn delete_part(&mut self, part: Part) -> Option<String> {
-        let known = match part {
-            Part::Infrastructure => self.observed.infrastructure,
-            Part::ControlPlane => self.observed.control_plane,
-        };
-        match known {
-            Reference::NotDefined | Reference::Missing => None,
-            // Not known to be gone.
-            Reference::Unreadable(why) => Some(why.to_owned()),
-            Reference::Found { object, .. } => {
-                if !known.is_deleting() {
-                    self.after.push(Action::DeleteExternal(part));
-                }
-                let kind = object.types.as_ref().map_or("object", |types| types.kind.as_str());
-                Some(format!("Waiting for {kind} to be deleted"))
-            }
-        }
-    }
-
     fn finish(mut self, is_deleting: bool) -> ClusterDecision {
         let mut patch = Map::new();
         if !self.metadata.is_empty() {
@@ -393,4 +425,13 @@ impl<'a> Pass<'a> {
         self.decision.status = self.status;
         self.decision
     }
+}
+
+pub(super) fn kind_of(object: &DynamicObject) -> &str {
+    object.types.as_ref().map_or("object", |types| types.kind.as_str())
+}
+
+pub(super) fn not_ours(object: &DynamicObject, other: &AlreadyOwned) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    format!("{} {name} is not this Cluster's: {other}", kind_of(object))
 }

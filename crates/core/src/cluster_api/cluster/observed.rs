@@ -15,6 +15,9 @@ pub struct Observed<'a> {
     pub remote: Remote,
     /// What was made for it, in the order in which it goes. Only looked at while it is being deleted.
     pub descendants: Vec<Descendant>,
+    /// The names of its MachinePools, which nobody here looks after, or why they are not known. Only looked at while it is being
+    /// deleted.
+    pub machine_pools: Result<Vec<String>, String>,
 }
 
 /// Whether its API server is reached.

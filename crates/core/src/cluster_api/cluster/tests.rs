@@ -1,9 +1,12 @@
 use jiff::Timestamp;
 use kube::core::DynamicObject;
-use machinist_api::cluster_api::{Cluster, condition};
+use machinist_api::{
+    RawObject,
+    cluster_api::{Cluster, condition},
+};
 use serde_json::{Value, json};
 
-use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide};
+use super::{Action, ClusterDecision, Descendant, Observed, Part, Remote, decide, say_failure};
 use crate::cluster_api::{contract::Contract, machine::Reference};
 
 fn now() -> Timestamp {
@@ -13,9 +16,11 @@ fn now() -> Timestamp {
 struct World {
     cluster: Cluster,
     infrastructure: Option<DynamicObject>,
+    contract: Contract,
     has_control_plane_node: bool,
     remote: Remote,
     descendants: Vec<Descendant>,
+    machine_pools: Result<Vec<String>, String>,
 }
 
 impl World {
@@ -30,15 +35,17 @@ impl World {
             }))
             .unwrap(),
             infrastructure: Some(infrastructure(json!({}), json!({}))),
+            contract: Contract::V1Beta2,
             has_control_plane_node: false,
             remote: Remote { is_up: false, last_success: None, failures: 0 },
             descendants: Vec::new(),
+            machine_pools: Ok(Vec::new()),
         }
     }
 
     fn decide(&self) -> ClusterDecision {
         let infrastructure = match &self.infrastructure {
-            Some(object) => Reference::Found { object, contract: Contract::V1Beta2 },
+            Some(object) => Reference::Found { object, contract: self.contract },
             None => Reference::Missing,
         };
         let observed = Observed {
@@ -48,6 +55,7 @@ impl World {
             has_control_plane_node: self.has_control_plane_node,
             remote: self.remote,
             descendants: self.descendants.clone(),
+            machine_pools: self.machine_pools.clone(),
         };
         decide(&observed, now())
     }
@@ -138,4 +146,130 @@ fn a_cluster_goes_workers_first() {
     assert_eq!(world.decide().actions, [Action::DeleteExternal(Part::Infrastructure)]);
     world.infrastructure = None;
     assert_eq!(world.decide().actions, [Action::RemoveFinalizer]);
+}
+
+#[test]
+fn failure_domains_are_copied_in_the_order_of_their_names_whatever_the_contract() {
+    let a = json!({ "name": "a", "controlPlane": true, "attributes": { "rack": "1" } });
+    let b = json!({ "name": "b", "controlPlane": false });
+    let cases = [
+        (
+            Contract::V1Beta2,
+            json!({ "initialization": { "provisioned": true }, "failureDomains": [b, a] }),
+        ),
+        (
+            Contract::V1Beta1,
+            json!({
+                "ready": true,
+                "failureDomains": {
+                    "b": {}, "a": { "controlPlane": true, "attributes": { "rack": "1" } },
+                },
+            }),
+        ),
+    ];
+    for (contract, status) in cases {
+        let mut world = World::new();
+        world.contract = contract;
+        world.infrastructure = Some(infrastructure(json!({}), status));
+        let decision = world.decide();
+        let copied = serde_json::to_value(&decision.status.failure_domains).unwrap();
+        assert_eq!(copied, json!([a, b]), "{contract:?}");
+        world.cluster.status = Some(decision.status.clone());
+        assert_eq!(world.decide().status, decision.status, "a fixpoint");
+        // Those of an infrastructure that is not there yet are nobody's.
+        world.infrastructure = None;
+        assert_eq!(world.decide().status.failure_domains, decision.status.failure_domains);
+    }
+}
+
+#[test]
+fn what_another_controls_is_neither_believed_nor_deleted() {
+    let mut world = World::new();
+    let mut object =
+        infrastructure(json!({}), json!({ "initialization": { "provisioned": true } }));
+    let owners = object.metadata.owner_references.as_mut().unwrap();
+    owners[0].name = "other".to_owned();
+    world.infrastructure = Some(object);
+    let decision = world.decide();
+    let ready = condition::find(&decision.status.conditions, "InfrastructureReady").unwrap();
+    let words = "FooCluster c is not this Cluster's: it is controlled by Cluster other already";
+    assert_eq!((ready.status.as_str(), ready.message.as_str()), ("Unknown", words));
+    assert_eq!(decision.status.initialization.infrastructure_provisioned, None);
+
+    world.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    let decision = world.decide();
+    assert_eq!(decision.actions, [Action::RemoveFinalizer]);
+    assert_eq!(decision.announcements[0].message, format!("{words}; it stays"));
+}
+
+#[test]
+fn what_could_not_be_done_is_said_and_a_missing_kubeconfig_where_the_connection_is() {
+    let kubeconfig = Action::EnsureKubeconfig { server: "https://a".to_owned() };
+    let patch = Action::PatchExternal { part: Part::Infrastructure, patch: json!({}) };
+    let not_yet = "Remote connection not established yet";
+    let cases = [
+        (
+            &kubeconfig,
+            "failed to make its kubeconfig: no key",
+            format!("{not_yet}: failed to make its kubeconfig: no key"),
+        ),
+        (
+            &patch,
+            "failed to take over the object of its infrastructure: no key",
+            not_yet.to_owned(),
+        ),
+    ];
+    for (action, words, of_connection) in cases {
+        let world = World::new();
+        let mut decision = world.decide();
+        say_failure(&mut decision, &world.cluster, action, "no key", now());
+        let probe = condition::find(&decision.status.conditions, "RemoteConnectionProbe").unwrap();
+        assert_eq!(probe.message, of_connection);
+        assert_eq!(decision.announcements[0].message, words);
+        assert_eq!(decision.waiting.last().unwrap().message, words);
+    }
+}
+
+#[test]
+fn that_a_topology_is_not_carried_out_is_said_once_and_everything_else_goes_on() {
+    let mut world = World::new();
+    world.infrastructure = Some(infrastructure(
+        json!({ "controlPlaneEndpoint": { "host": "10.0.0.1", "port": 6443 } }),
+        json!({ "initialization": { "provisioned": true } }),
+    ));
+    let without = world.decide();
+    let topology = json!({ "classRef": { "name": "class" }, "version": "v1.34.0" });
+    world.cluster.spec.topology = Some(RawObject::from_value(&topology).unwrap());
+    let decision = world.decide();
+    assert_eq!(decision.actions, without.actions);
+    let told = condition::find(&decision.status.conditions, "TopologyReconciled").unwrap();
+    assert_eq!((told.status.as_str(), told.reason.as_str()), ("False", "NotCarriedOut"));
+    assert_eq!(decision.announcements.len(), 1);
+    world.cluster.status = Some(decision.status);
+    assert_eq!(world.decide().announcements, []);
+    world.cluster.spec.topology = None;
+    let decision = world.decide();
+    assert!(condition::find(&decision.status.conditions, "TopologyReconciled").is_none());
+}
+
+#[test]
+fn machine_pools_are_waited_for_after_the_other_workers_and_deleted_by_nobody() {
+    let mut world = World::new();
+    world.cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+    for (pools, words) in [
+        (Ok(vec!["a".to_owned(), "b".to_owned()]), "Waiting for MachinePool a, b to be deleted"),
+        (Err("failed to list MachinePools".to_owned()), "failed to list MachinePools"),
+    ] {
+        world.machine_pools = pools;
+        let decision = world.decide();
+        assert_eq!(decision.actions, []);
+        let deleting = condition::find(&decision.status.conditions, "Deleting").unwrap();
+        assert!(deleting.message.starts_with(words), "{}", deleting.message);
+        assert!(decision.recheck.is_some());
+        world.descendants = vec![descendant("MachineDeployment", false)];
+        assert!(matches!(world.decide().actions[..], [Action::DeleteDescendant { .. }]));
+        world.descendants.clear();
+    }
 }

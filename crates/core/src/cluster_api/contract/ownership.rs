@@ -29,9 +29,7 @@ pub fn hand_over(
     control_plane: Option<&GroupKind>,
 ) -> Result<Option<Value>, AlreadyOwned> {
     let known = object.owner_references.as_deref().unwrap_or_default();
-    if let Some(other) = controller_of(known).filter(|other| !is_same(other, owner)) {
-        return Err(AlreadyOwned { kind: other.kind.clone(), name: other.name.clone() });
-    }
+    refuse_others(object, owner)?;
     let mut owners: Vec<_> = known
         .iter()
         .filter(|one| !is_same(one, owner) && !is_first_holder(one, control_plane))
@@ -41,6 +39,16 @@ pub fn hand_over(
     let is_right = known.len() == owners.len() && known.contains(owner);
     let owners = (!is_right).then_some(owners);
     Ok(patch(object, owners, cluster))
+}
+
+/// # Errors
+/// Fails where another than `owner` controls the object: it is not ours to change or delete.
+pub fn refuse_others(object: &ObjectMeta, owner: &OwnerReference) -> Result<(), AlreadyOwned> {
+    let known = object.owner_references.as_deref().unwrap_or_default();
+    match controller_of(known).filter(|other| !is_same(other, owner)) {
+        Some(other) => Err(AlreadyOwned { kind: other.kind.clone(), name: other.name.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// What to change so that `owner` is among those of the object, as it is now written: a merge patch, or `None`.

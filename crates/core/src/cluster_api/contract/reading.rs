@@ -164,6 +164,31 @@ pub fn addresses(object: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// Where an InfraCluster can put machines, as the newer contract has it: a list in the order of names.
+pub fn failure_domains(object: &Value, contract: Contract) -> Vec<Value> {
+    let told = object.pointer("/status/failureDomains");
+    let mut domains: Vec<Value> = match contract {
+        Contract::V1Beta2 => told.and_then(Value::as_array).cloned().unwrap_or_default(),
+        // By name, and whoever says nothing of the control plane means no.
+        Contract::V1Beta1 => {
+            let all = told.and_then(Value::as_object).into_iter().flatten();
+            let named = all.map(|(name, one)| {
+                let mut domain = Map::from_iter([
+                    ("name".to_owned(), json!(name)),
+                    ("controlPlane".to_owned(), json!(one["controlPlane"] == json!(true))),
+                ]);
+                if let Some(attributes) = one.get("attributes") {
+                    domain.insert("attributes".to_owned(), attributes.clone());
+                }
+                Value::Object(domain)
+            });
+            named.collect()
+        }
+    };
+    domains.sort_by(|left, right| left["name"].as_str().cmp(&right["name"].as_str()));
+    domains
+}
+
 /// What the object says of itself: its condition Ready; `None` when it has none.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use machinist_api::{
     cluster_api::{
-        Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
+        Cluster, Machine, MachineHealthCheckStatus, MachineStatus, RemediationTemplateRef,
         condition::{self, FALSE, TRUE},
         names::{condition_type, event, kind, label, reason},
     },
@@ -15,8 +15,8 @@ use machinist_api::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    observed::{Observed, Policy, Target, Trigger},
-    verdict::{self, Verdict, is_watched, judge},
+    observed::{Doubt, Observed, Policy, Target, Trigger},
+    verdict::{self, Verdict, is_asked_for_by_hand, is_initialized, is_watched, judge},
 };
 use crate::{
     cluster_api::{
@@ -34,8 +34,12 @@ use crate::{
     health::count::Tally,
 };
 
-/// How often the gate is asked again: not all that it counts wakes a check.
+/// How often the gate, a template and a request are asked for again: not all that a check reads wakes it.
 const HELD_RECHECK: SignedDuration = SignedDuration::from_secs(30);
+/// How soon doubtful sight is looked through again: an interrupted watch that goes on wakes nobody.
+const DOUBT_RECHECK: SignedDuration = SignedDuration::from_secs(10);
+/// How long Machines have to say what is seen again of their Nodes: whoever writes that on them is woken together with the check.
+const SETTLING: SignedDuration = SignedDuration::from_secs(60);
 
 pub type HealthDecision = Decision<Action, MachineHealthCheckStatus>;
 
@@ -46,10 +50,10 @@ pub enum Action {
     Amend(Value),
     /// Says on a Machine how it is, and whether its owner is to act; one write for both.
     Mark { machine: Identity, status: Box<MachineStatus> },
-    /// Asks another controller to act. One that is there already is left alone.
-    Request { kind: GroupKind, object: Box<Value> },
+    /// Asks another controller to act, in the version of its API that the check names. One that is there already is left alone.
+    Request { kind: GroupKind, version: String, object: Box<Value> },
     /// Takes a request back: the machine recovered.
-    Withdraw { kind: GroupKind, object: Identity },
+    Withdraw { kind: GroupKind, version: String, object: Identity },
 }
 
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
@@ -88,11 +92,19 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
     let mut targets: Vec<&Target<'_>> =
         observed.targets.iter().filter(|target| is_watched(target.machine)).collect();
     targets.sort_by(|left, right| left.machine.metadata.name.cmp(&right.machine.metadata.name));
+    let doubt = doubt(observed, cluster, now);
+    let last_told = verdict::last_told(targets.iter().map(|target| target.machine));
+    if doubt.is_some() {
+        targets.retain(|target| is_asked_for_by_hand(target.machine));
+    }
     let judged: Vec<(&Machine, Verdict)> = targets
         .iter()
         .map(|target| (target.machine, judge(&policy, cluster, target, now)))
         .collect();
-    let tally = verdict::tally(judged.iter().map(|(_, verdict)| verdict));
+    let tally = match doubt {
+        Some(_) => last_told,
+        None => verdict::tally(judged.iter().map(|(_, verdict)| verdict)),
+    };
     let allowed = allowed(policy.trigger, &tally);
     let held = match allowed {
         Some(_) => held(observed, &policy, &judged, now),
@@ -100,7 +112,15 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
     };
 
     let mut decision = Decision::settled(status);
-    publish(observed, &mut decision, &policy, &judged, &tally, (allowed, &held), now);
+    match doubt {
+        // Numbers out of the past are no news, so those that were told stay.
+        Some(why) => {
+            let words = format!("nothing is remediated but what a person asks for: {why}");
+            decision.waiting.push(Wait::on("ObservationDoubtful", words));
+            decision.recheck_by(later(now, DOUBT_RECHECK));
+        }
+        None => publish(observed, &mut decision, &policy, &judged, &tally, (allowed, &held), now),
+    }
     decision.actions.extend(amendment(observed).map(Action::Amend));
     for (machine, verdict) in &judged {
         let is_held = held.contains_key(name_of(machine));
@@ -111,6 +131,25 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> HealthDecision {
         }
     }
     decision
+}
+
+/// Why nothing is judged now, if that is so. Only over the connection does a Machine get its Node, so without it also one that
+/// has none yet, and what we say ourselves of its Node, tell of us and not of the machine.
+fn doubt(observed: &Observed<'_>, cluster: &Cluster, now: Timestamp) -> Option<String> {
+    match &observed.doubt {
+        Some(Doubt::Machines) => {
+            Some("the watch of Cluster API's machines is interrupted".to_owned())
+        }
+        Some(Doubt::Nodes(why)) => is_initialized(cluster).then(|| why.clone()),
+        None => observed
+            .doubted_at
+            .filter(|at| is_initialized(cluster) && now < later(*at, SETTLING))
+            .map(|_| "the nodes are seen again for less than a minute".to_owned()),
+    }
+}
+
+fn later(now: Timestamp, wait: SignedDuration) -> Timestamp {
+    now.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 fn name_of(machine: &Machine) -> &str {
@@ -188,7 +227,7 @@ fn publish(
     let restriction = match (allowed, held.values().next()) {
         (None, _) => Some((reason::TOO_MANY_UNHEALTHY, restricted(policy.trigger, tally))),
         (Some(_), Some(first)) => {
-            decision.recheck_by(now.checked_add(HELD_RECHECK).unwrap_or(Timestamp::MAX));
+            decision.recheck_by(later(now, HELD_RECHECK));
             let others = match held.len() {
                 1 => String::new(),
                 count => format!("; and {} more", count - 1),
@@ -268,6 +307,8 @@ fn act(
                     }
                     Some(template) => {
                         let (why, words) = external(observed, decision, template, machine);
+                        // Neither a template nor a request wakes a check.
+                        decision.recheck_by(later(now, HELD_RECHECK));
                         say(&mut status, condition_type::EXTERNALLY_REMEDIATED, false, why, &words);
                     }
                 }
@@ -321,7 +362,7 @@ fn external(
             return (reason::REMEDIATION_TEMPLATE_NOT_FOUND, words);
         }
     };
-    let source = template_kind(template);
+    let (source, version) = template_kind(template);
     let owner = plain_reference(machine);
     let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
     let wanted = Wanted {
@@ -333,7 +374,8 @@ fn external(
         annotations: &annotations,
     };
     let object = Box::new(cloning::clone_from(object, &source, &wanted));
-    decision.actions.push(Action::Request { kind: cloning::cloned_kind(&source), object });
+    let kind = cloning::cloned_kind(&source);
+    decision.actions.push(Action::Request { kind, version, object });
     match observed.last_failure {
         Some(failure) => (reason::REMEDIATION_REQUEST_CREATION_FAILED, failure.to_owned()),
         None => waiting,
@@ -348,14 +390,17 @@ fn withdrawal(observed: &Observed<'_>, policy: &Policy, machine: &Machine) -> Op
             && !is_deleting(request)
             && owners.into_iter().any(|owner| Some(&owner.uid) == machine.metadata.uid.as_ref())
     })?;
-    let kind = cloning::cloned_kind(&template_kind(template));
-    Some(Action::Withdraw { kind, object: Identity::of(request) })
+    let (source, version) = template_kind(template);
+    let kind = cloning::cloned_kind(&source);
+    Some(Action::Withdraw { kind, version, object: Identity::of(request) })
 }
 
-/// The kind of a template whose version is given.
-pub fn template_kind(template: &RemediationTemplateRef) -> GroupKind {
-    let group = template.api_version.split_once('/').map_or("", |(group, _)| group);
-    GroupKind::new(group, &template.kind)
+/// The kind of a template, and the version that its reference names: whoever remediates is no provider of Cluster API, whose
+/// definitions say in labels how they are spoken to.
+pub fn template_kind(template: &RemediationTemplateRef) -> (GroupKind, String) {
+    let named = template.api_version.as_str();
+    let (group, version) = named.split_once('/').unwrap_or(("", named));
+    (GroupKind::new(group, &template.kind), version.to_owned())
 }
 
 /// The owner and the label that the check misses.

@@ -1,6 +1,6 @@
 //! What must be known to decide about one MachineHealthCheck, and what does it say?
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::core::v1::Node,
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -38,6 +38,19 @@ pub struct Observed<'a> {
     pub last_failure: Option<&'a str>,
     /// The pools of these machines.
     pub gate: Gate,
+    pub doubt: Option<Doubt>,
+    /// When there was last a doubt, as far as is remembered.
+    pub doubted_at: Option<Timestamp>,
+}
+
+/// Why what is seen may be the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The watch of Machines is interrupted.
+    Machines,
+    /// The workload cluster does not answer, or the watch of its Nodes is interrupted: which, in words. Before it has a control
+    /// plane that says nothing.
+    Nodes(String),
 }
 
 /// A Machine with its Node in the workload cluster.
@@ -148,6 +161,6 @@ fn read_range(text: &str) -> Option<Trigger> {
 }
 
 /// The time of a condition, if it is a status that somebody reported.
-pub fn since(time: Option<&Time>) -> Option<jiff::Timestamp> {
+pub fn since(time: Option<&Time>) -> Option<Timestamp> {
     time.map(|time| time.0)
 }

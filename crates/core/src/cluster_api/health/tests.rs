@@ -1,5 +1,6 @@
 //! Which machines are unhealthy, what is said of them, and when is nothing done?
 
+mod doubt;
 mod gate;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck, MachineSe
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Action, Gate, HealthDecision, NodeSight, Observed, Target, decide};
+use super::{Action, Doubt, Gate, HealthDecision, NodeSight, Observed, Target, decide};
 use crate::cluster_api::{machineset::observed::Found, maintained};
 
 fn now() -> Timestamp {
@@ -94,6 +95,8 @@ struct World {
     failure: Option<&'static str>,
     /// The sets that own machines.
     sets: Vec<Value>,
+    doubt: Option<Doubt>,
+    doubted_at: Option<Timestamp>,
 }
 
 impl World {
@@ -106,6 +109,8 @@ impl World {
             requests: Vec::new(),
             failure: None,
             sets: Vec::new(),
+            doubt: None,
+            doubted_at: None,
         }
     }
 
@@ -163,6 +168,8 @@ impl World {
             requests: requests.iter().collect(),
             last_failure: self.failure,
             gate: self.gate(&machines, &nodes),
+            doubt: self.doubt.clone(),
+            doubted_at: self.doubted_at,
         };
         decide(&observed, now())
     }
@@ -390,8 +397,11 @@ fn another_controller_is_asked_once_for_each_machine() {
     let mut world = external();
     let decision = world.decide();
     assert_eq!(requested(&decision), ["a", "b"]);
-    let Some(Action::Request { kind, object }) = decision.actions.first() else { panic!() };
+    let Some(Action::Request { kind, version, object }) = decision.actions.first() else {
+        panic!()
+    };
     assert_eq!((kind.kind.as_str(), &object["spec"]["how"]), ("Fix", &json!("reboot")));
+    assert_eq!((kind.group.as_str(), version.as_str()), ("remediation.example.com", "v1"));
     assert_eq!(object["metadata"]["ownerReferences"][0]["uid"], "uid-a");
     assert!(
         marks(&decision).contains(&"a ExternallyRemediated=False WaitingForRemediation".to_owned())
@@ -399,7 +409,10 @@ fn another_controller_is_asked_once_for_each_machine() {
     assert!(!marks(&decision).iter().any(|mark| mark.contains("OwnerRemediated")));
     // A request that is there already does not keep the others waiting.
     world.requests = vec![json!({ "name": "a", "namespace": "ns", "uid": "r" })];
-    assert_eq!(requested(&world.decide()), ["b"]);
+    let decision = world.decide();
+    assert_eq!(requested(&decision), ["b"]);
+    let again = Some("2026-01-01T12:00:30Z".parse().unwrap());
+    assert_eq!(decision.recheck, again, "nor does the end of a request");
 }
 
 #[test]
@@ -425,6 +438,8 @@ fn what_keeps_a_request_from_being_made_is_said_on_the_machine() {
     assert_eq!(requested(&missing), [""; 0]);
     let expected = "a ExternallyRemediated=False RemediationTemplateNotFound".to_owned();
     assert!(marks(&missing).contains(&expected));
+    let again = Some("2026-01-01T12:00:30Z".parse().unwrap());
+    assert_eq!(missing.recheck, again, "a template that comes wakes nobody");
     let mut world = external();
     world.failure = Some("refused");
     let failed = world.decide();

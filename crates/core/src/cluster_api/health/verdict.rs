@@ -60,15 +60,32 @@ pub fn tally<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Tally {
     tally
 }
 
+/// Counts for the breaker while nothing can be judged: what was last said of the machines, and what people ask for now.
+pub fn last_told<'a>(machines: impl IntoIterator<Item = &'a Machine>) -> Tally {
+    let mut tally = Tally::default();
+    for machine in machines {
+        let was_well =
+            !condition::is_false(conditions_of(machine), condition_type::HEALTH_CHECK_SUCCEEDED);
+        tally.expected += 1;
+        tally.healthy += usize::from(was_well && !is_asked_for_by_hand(machine));
+    }
+    tally
+}
+
 /// Whether a check is about a Machine at all.
 pub fn is_watched(machine: &Machine) -> bool {
     let has = |key| identity::annotation(&machine.metadata, key).is_some();
     !has(annotation::SKIP_REMEDIATION) && !has(annotation::PAUSED)
 }
 
+/// Whether a person wants the machine replaced, however it is.
+pub fn is_asked_for_by_hand(machine: &Machine) -> bool {
+    identity::annotation(&machine.metadata, annotation::REMEDIATE_MACHINE).is_some()
+}
+
 pub fn judge(policy: &Policy, cluster: &Cluster, target: &Target<'_>, now: Timestamp) -> Verdict {
     let machine = target.machine;
-    if identity::annotation(&machine.metadata, annotation::REMEDIATE_MACHINE).is_some() {
+    if is_asked_for_by_hand(machine) {
         let key = annotation::REMEDIATE_MACHINE;
         return Verdict::Unhealthy {
             reason: reason::HAS_REMEDIATE_ANNOTATION,
@@ -112,9 +129,14 @@ pub fn judge(policy: &Policy, cluster: &Cluster, target: &Target<'_>, now: Times
 fn is_cluster_up(cluster: &Cluster, machine: &Machine) -> bool {
     let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
     let is_control_plane = identity::label(&machine.metadata, label::CONTROL_PLANE).is_some();
-    let is_initialized = condition::is_true(conditions, condition_type::CONTROL_PLANE_INITIALIZED);
     condition::is_true(conditions, condition_type::INFRASTRUCTURE_READY)
-        && (is_control_plane || is_initialized)
+        && (is_control_plane || is_initialized(cluster))
+}
+
+/// Whether the cluster has a control plane, and so an API server that answers unless something is wrong.
+pub fn is_initialized(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    condition::is_true(conditions, condition_type::CONTROL_PLANE_INITIALIZED)
 }
 
 #[derive(Default)]

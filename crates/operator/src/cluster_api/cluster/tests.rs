@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{kubeconfig, reconcile};
 use crate::{
     cluster_api::lab::{CLUSTERS, Lab, cluster},
+    engine::queue::Outcome,
     testing::{SECRETS, read},
 };
 
@@ -55,4 +56,70 @@ async fn a_cluster_is_given_its_finalizer_and_then_rests() {
     let before = lab.writes();
     reconcile(&lab.context, &lab.parts.workloads, cluster()).await;
     assert_eq!(lab.writes(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authority_that_cannot_be_used_is_said_and_keeps_nothing_else_back() {
+    let lab = Lab::new();
+    let mut known = lab.stored(CLUSTERS, "c").unwrap();
+    known["spec"]["controlPlaneEndpoint"] = json!({ "host": "10.0.0.1", "port": 6443 });
+    known["metadata"]["resourceVersion"] = json!("11");
+    lab.server.put(CLUSTERS, known.clone());
+    lab.context.stores.clusters.apply_written(read(lab.stored(CLUSTERS, "c").unwrap()));
+    lab.server.put(
+        SECRETS,
+        json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": { "name": "c-ca", "namespace": "ns" }, "data": {},
+        }),
+    );
+    let workloads = &lab.parts.workloads;
+    for _ in 0..3 {
+        let outcome = reconcile(&lab.context, workloads, cluster()).await;
+        assert!(matches!(outcome, Outcome::Failed(_)), "it is tried again");
+    }
+    let stored = lab.stored(CLUSTERS, "c").unwrap();
+    assert_eq!(stored["status"]["phase"], "Provisioned");
+    let conditions = stored["status"]["conditions"].as_array().unwrap();
+    let probe = conditions.iter().find(|one| one["type"] == "RemoteConnectionProbe").unwrap();
+    assert_eq!(
+        probe["message"],
+        "Remote connection not established yet: failed to make its kubeconfig: \
+         the Secret c-ca has no tls.crt"
+    );
+    let before = lab.writes();
+    reconcile(&lab.context, workloads, cluster()).await;
+    assert_eq!(lab.writes(), before, "it is said once");
+}
+
+/// They hold machines, and whoever looks after them needs the Cluster for that.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_does_not_go_before_its_machine_pools() {
+    const POOLS: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/ns/machinepools";
+    let lab = Lab::new();
+    lab.server.put(
+        POOLS,
+        json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool",
+            "metadata": {
+                "name": "spot", "namespace": "ns", "labels": { "cluster.x-k8s.io/cluster-name": "c" },
+            },
+        }),
+    );
+    let mut going = lab.stored(CLUSTERS, "c").unwrap();
+    going["metadata"]["finalizers"] = json!(["cluster.cluster.x-k8s.io"]);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
+    lab.server.put(CLUSTERS, going);
+    lab.context.stores.clusters.apply_written(read(lab.stored(CLUSTERS, "c").unwrap()));
+    let is_let_go = || {
+        let stored = lab.stored(CLUSTERS, "c");
+        stored.is_none_or(|one| one["metadata"]["finalizers"] == json!([]))
+    };
+    reconcile(&lab.context, &lab.parts.workloads, cluster()).await;
+    assert!(!is_let_go());
+    let conditions = lab.stored(CLUSTERS, "c").unwrap()["status"]["conditions"].clone();
+    assert!(conditions.to_string().contains("Waiting for MachinePool spot"), "{conditions}");
+    lab.server.delete(POOLS, "spot");
+    reconcile(&lab.context, &lab.parts.workloads, cluster()).await;
+    assert!(is_let_go());
 }

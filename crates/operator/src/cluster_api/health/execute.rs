@@ -66,9 +66,10 @@ async fn perform(
                 context.stores.machines.apply_written(written);
             }
         }
-        Action::Request { kind, object } => {
+        Action::Request { kind, version, object } => {
             context.base.require_leave()?;
-            match context.externals.create(kind, &key.namespace, object).await {
+            let provided = context.externals.provided_in(kind, version).await;
+            match context.externals.create_among(&provided, &key.namespace, object).await {
                 Ok(_) => {}
                 // It is there already.
                 Err(error) if matches!(error.downcast_ref(), Some(WriteError::Conflict { .. })) => {
@@ -76,8 +77,8 @@ async fn perform(
                 Err(error) => return Err(error),
             }
         }
-        Action::Withdraw { kind, object } => {
-            let provided = context.externals.provided(kind).await?;
+        Action::Withdraw { kind, version, object } => {
+            let provided = context.externals.provided_in(kind, version).await;
             let known = provided.store.get(&ObjectKey::new(&key.namespace, &object.name));
             if let Some(known) =
                 known.filter(|known| known.metadata.uid.as_ref() == Some(&object.uid))

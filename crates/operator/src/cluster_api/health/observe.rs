@@ -6,10 +6,10 @@ use kube::api::DynamicObject;
 use machinist_api::cluster_api::{Cluster, Machine, MachineHealthCheck};
 use machinist_core::cluster_api::{
     contract::cloning,
-    health::{Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
+    health::{Doubt, Gate, NodeSight, Observed, Policy, Target, decide::template_kind},
 };
 
-use super::Memory;
+use super::Remembered;
 use crate::{
     cluster_api::{
         context::{Context, NodeLook},
@@ -26,8 +26,9 @@ pub struct Observation {
     targets: Vec<(Arc<Machine>, Option<NodeLook>)>,
     template: Option<Seen>,
     requests: Vec<Arc<DynamicObject>>,
-    failure: Option<String>,
+    known: Remembered,
     gate: Gate,
+    doubt: Option<Doubt>,
 }
 
 impl Observation {
@@ -38,9 +39,15 @@ impl Observation {
             targets: self.targets.iter().map(|(machine, look)| target(machine, look)).collect(),
             template: self.template.as_ref().map(Seen::found),
             requests: self.requests.iter().map(|request| &request.metadata).collect(),
-            last_failure: self.failure.as_deref(),
+            last_failure: self.known.failure.as_deref(),
             gate: self.gate.clone(),
+            doubt: self.doubt.clone(),
+            doubted_at: self.known.doubted_at,
         }
+    }
+
+    pub fn is_doubtful(&self) -> bool {
+        self.doubt.is_some()
     }
 }
 
@@ -56,7 +63,7 @@ fn target<'a>(machine: &'a Machine, look: &'a Option<NodeLook>) -> Target<'a> {
 
 pub async fn observe(
     context: &Context,
-    memory: &Memory,
+    known: &Remembered,
     check: &Arc<MachineHealthCheck>,
 ) -> Observation {
     let key = ObjectKey::of(&**check);
@@ -85,11 +92,13 @@ pub async fn observe(
         .collect();
     let (mut template, mut requests) = (None, Vec::new());
     if let Some(reference) = policy.as_ref().and_then(|policy| policy.template.as_ref()) {
-        let kind = template_kind(reference);
-        template = Some(templates::read(context, &kind, &key.namespace, &reference.name).await);
-        if let Ok(provided) = context.externals.provided(&cloning::cloned_kind(&kind)).await {
-            requests = provided.store.list_in(&key.namespace);
-        }
+        let (kind, version) = template_kind(reference);
+        let name = &reference.name;
+        let read = templates::read_in(context, &kind, &version, &key.namespace, name).await;
+        template = Some(read);
+        let kind = cloning::cloned_kind(&kind);
+        let provided = context.externals.provided_in(&kind, &version).await;
+        requests = provided.store.list_in(&key.namespace);
     }
     Observation {
         check: Arc::clone(check),
@@ -97,7 +106,16 @@ pub async fn observe(
         targets,
         template,
         requests,
-        failure: memory.failure(&key),
+        known: known.clone(),
         gate,
+        doubt: doubt(context, &cluster_key),
     }
+}
+
+/// Nodes that recovered while nobody told us of it would be replaced for what they were.
+fn doubt(context: &Context, cluster: &ObjectKey) -> Option<Doubt> {
+    if !context.stores.machines.is_current(context.base.env.instant()) {
+        return Some(Doubt::Machines);
+    }
+    context.nodes.doubt(cluster).map(Doubt::Nodes)
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod drifting;
+mod namesakes;
 mod occupied;
 mod waking;
 

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use super::Reach;
 use crate::{
-    cluster_api::lab::{Lab, cluster},
+    cluster_api::{
+        context::NodeLook,
+        lab::{Lab, cluster},
+    },
     engine::{store::ObjectKey, testing::Fault},
 };
 
@@ -23,6 +26,24 @@ async fn a_cluster_that_falls_silent_is_noticed_within_half_a_minute_and_found_a
     assert_eq!(why(&lab, &cluster()), "no answer within 5s");
     lab.workload.fail(|_, _| Fault::None);
     lab.wait("it is reached again", || lab.is_up()).await;
+}
+
+/// It gives signs of life, so it counts as reached; what it last said of its Nodes may be the past all the same.
+#[tokio::test(start_paused = true)]
+async fn nodes_that_nobody_tells_of_any_more_are_doubted_until_somebody_does() {
+    let lab = Lab::new();
+    lab.put_node("n", "foo://n");
+    lab.connect().await;
+    let doubt = || lab.context.nodes.doubt(&cluster());
+    assert_eq!(doubt(), None);
+    lab.workload.fail(|_, path| if path == "/" { Fault::None } else { Fault::Code(500) });
+    lab.workload.cut_watches();
+    lab.wait("the doubt", || doubt().is_some()).await;
+    assert!(lab.is_up());
+    assert_eq!(doubt().unwrap(), "the watch of the nodes of Cluster ns/c is interrupted");
+    assert!(matches!(lab.context.nodes.look(&cluster(), "n"), NodeLook::Present(_)));
+    lab.workload.fail(|_, _| Fault::None);
+    lab.wait("it is told of again", || doubt().is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,6 +48,9 @@ const OBJECTS: &str =
     "/apis/machinemaintenance.managed.openshift.io/v1alpha1/namespaces/ns/machinemaintenances";
 const NODES: &str = "/api/v1/nodes";
 
+/// The cloud that is looked at.
+pub(super) const WATCHED: &str = "region=r,secret=ns/cloud,tag=demo";
+
 /// How long a tick is, and how many of them a machine takes to boot.
 const TICK: Duration = Duration::from_secs(20);
 const BOOT: u32 = 3;
@@ -65,6 +68,10 @@ impl Nodes for Workload {
             Some(node) => NodeLook::Present(node),
             None => NodeLook::Gone,
         }
+    }
+
+    fn doubt(&self, _: &ObjectKey) -> Option<String> {
+        None
     }
 
     fn reached(&self, _: &ObjectKey) -> Option<(Client, Store<Node>)> {
@@ -235,7 +242,7 @@ impl Bench {
         };
         let report = InstanceReport { instance, impairments: Vec::new(), events: vec![event] };
         cloud.report(Ok(vec![report]));
-        let watched: WatchedCloud = "region=r,secret=ns/cloud,tag=demo".parse().unwrap();
+        let watched: WatchedCloud = WATCHED.parse().unwrap();
         self.base().clouds.watch(watched.key(), ProviderKind::Aws).await.unwrap();
         assert_eq!(self.base().clouds.all().len(), 0, "nothing is swept there");
         for (_, access) in self.base().clouds.watched() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::bench::Bench;
+use super::bench::{Bench, WATCHED};
 
 async fn watched() -> (Bench, String, Vec<String>) {
     let bench = Bench::new(json!({})).await;
@@ -47,12 +47,11 @@ async fn nothing_is_deleted_while_paused_without_the_lease_or_where_the_cloud_ch
     let (bench, target, _) = watched().await;
     bench.pause(true);
     bench.terminate(&target).await;
+    let before = bench.writes();
     bench.look_at_instances().await;
     bench.later().await;
     bench.look_at_instances().await;
-    let told = bench.instance_of(&target);
-    assert!(told.contains("nothing is done: Cluster c1 is paused"), "{told}");
-    assert_eq!(deletions(&bench), [""; 0]);
+    assert_eq!(bench.writes(), before, "what is paused is not even written to");
 
     let (mut bench, target, _) = watched().await;
     bench.terminate(&target).await;
@@ -62,4 +61,22 @@ async fn nothing_is_deleted_while_paused_without_the_lease_or_where_the_cloud_ch
     bench.lose_lease();
     bench.look_at_instances().await;
     assert_eq!(deletions(&bench), [""; 0]);
+}
+
+/// What nobody can ask may be anything: the instance may run there (Rule 9).
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_is_not_connected_to_says_nothing() {
+    const UNREACHED: &str = "region=r,secret=ns/other,tag=demo";
+    let (bench, target, others) = watched().await;
+    bench.look_in(&[WATCHED, UNREACHED]).await;
+    bench.forget(&target).await;
+    bench.look_in(&[WATCHED, UNREACHED]).await;
+    assert_eq!(bench.instance_of(&target), "", "it is not called missing");
+    bench.look_at_instances().await;
+    assert!(bench.instance_of(&target).contains("does not show instance"));
+
+    // One that the cloud itself shows to be gone is gone, whatever others cannot say.
+    bench.terminate(&others[0]).await;
+    bench.look_in(&[WATCHED, UNREACHED]).await;
+    assert_eq!(deletions(&bench).len(), 1);
 }

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use machinist_core::cloud::InstanceState;
+use machinist_core::cloud::{InstanceId, InstanceState};
 
-use super::Bench;
-use crate::cluster_api::{clouds, testing::MACHINES};
+use super::{Bench, WATCHED};
+use crate::cluster_api::{
+    clouds::{self, WatchedCloud},
+    testing::MACHINES,
+};
 
 impl Bench {
     /// The instance of a machine is gone, and the cloud says so.
@@ -33,9 +36,24 @@ impl Bench {
 
     /// Looks at the instances of all machines, once.
     pub(in crate::cluster_api::maintained::tests) async fn look_at_instances(&self) {
+        self.look_in(&[WATCHED]).await;
+    }
+
+    /// The same, where these clouds are to be looked at.
+    pub(in crate::cluster_api::maintained::tests) async fn look_in(&self, clouds: &[&str]) {
         let context = &self.fleet.context;
-        clouds::look(&context.base, context.base.stores.cluster_api.get().unwrap()).await;
+        let maintained = context.base.stores.cluster_api.get().unwrap();
+        let clouds: Vec<_> =
+            clouds.iter().map(|one| one.parse::<WatchedCloud>().unwrap().key()).collect();
+        clouds::look(&context.base, maintained, &clouds).await;
         self.load();
+    }
+
+    /// The cloud forgets an instance, as it does some time after its end.
+    pub(in crate::cluster_api::maintained::tests) async fn forget(&self, machine: &str) {
+        let id = InstanceId(format!("i-{machine}"));
+        self.clouds.cloud.instances.lock().unwrap().remove(&id);
+        self.refresh_cloud().await;
     }
 
     /// What a machine says of its instance.
