@@ -84,7 +84,7 @@ pub fn group_of(owner: &OwnerReference) -> &str {
 }
 
 /// Whether both name the same object, whatever the version: an older one is written anew.
-pub fn is_same(left: &OwnerReference, right: &OwnerReference) -> bool {
+fn is_same(left: &OwnerReference, right: &OwnerReference) -> bool {
     group_of(left) == group_of(right) && left.kind == right.kind && left.name == right.name
 }
 

@@ -45,7 +45,8 @@ pub struct Role {
     pub is_closed: bool,
 }
 
-/// A set that is not there yet. `after` is the rollout by time that it is made for, where one is due. Its name follows from what it is for: made twice, it is one object.
+/// A set that is not there yet. `after` is the rollout by time that it is made for, where one is due. Its name follows from
+/// what it is for: made twice, it is one object.
 pub fn new_set(
     deployment: &MachineDeployment,
     policy: &Policy,

@@ -421,10 +421,9 @@ fn remove(pass: &mut Pass<'_>, which: Which) -> Step {
 
 /// Whether an object that the Machine names is controlled by another.
 fn is_anothers(machine: &Machine, reference: Reference<'_>) -> bool {
-    let Some((object, _)) = reference.found() else { return false };
-    let owners = object.metadata.owner_references.as_deref().unwrap_or_default();
     let own = references::owner_reference(machine);
-    ownership::controller_of(owners).is_some_and(|one| !ownership::is_same(one, &own))
+    let found = reference.found();
+    found.is_some_and(|(object, _)| ownership::refuse_others(&object.metadata, &own).is_err())
 }
 
 fn delete_node(pass: &mut Pass<'_>) -> Step {
