@@ -77,6 +77,8 @@ fn the_steps_come_in_order() {
         "{decision:?}"
     );
     assert_eq!(reason(&decision, "InfrastructureReady"), "False ObjectDeleted");
+    // It is only read where one of the two fails.
+    assert_eq!(reason(&decision, "Deleting"), "True DeletingNode");
 }
 
 #[test]
